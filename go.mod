@@ -1,0 +1,3 @@
+module zenmcp
+
+go 1.26.0
