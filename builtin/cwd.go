@@ -1,0 +1,18 @@
+package builtin
+
+import (
+	"context"
+
+	"zenmcp/core"
+)
+
+func cwd() core.Definition {
+	return core.Define(core.Tool{
+		Name:        "cwd",
+		Title:       "Working directory",
+		Description: "Get the working directory, to which relative paths belong.",
+		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+	}, func(_ context.Context, call *core.Call, _ struct{}) (*core.Result, error) {
+		return core.TextResult(call.Scope.Dir()), nil
+	})
+}

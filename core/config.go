@@ -1,0 +1,97 @@
+package core
+
+import "encoding/json"
+
+// Config is config.json: endpoints, models and limits. The zero value is a
+// system without models; everything that needs none works with it.
+type Config struct {
+	Endpoints   []Endpoint    `json:"endpoints,omitempty"`
+	Models      []ModelConfig `json:"models,omitempty"`
+	ImageModels []ImageModel  `json:"imageModels,omitempty"`
+
+	DefaultModel      string `json:"defaultModel,omitempty"`
+	DefaultImageModel string `json:"defaultImageModel,omitempty"`
+	DefaultAgent      string `json:"defaultAgent,omitempty"`
+
+	// MaxToolOutput is the budget of one result in code points; nil means
+	// [DefaultMaxToolOutput].
+	MaxToolOutput *int `json:"maxToolOutput,omitempty"`
+	// MaxDownloadBytes caps one download; 0 means 1 GiB.
+	MaxDownloadBytes int64 `json:"maxDownloadBytes,omitempty"`
+	// AllowPrivateNetwork lets downloads reach loopback, link-local and private
+	// addresses.
+	AllowPrivateNetwork bool `json:"allowPrivateNetwork,omitempty"`
+	// InlineImages lets viewImage answer an MCP client with the picture itself.
+	InlineImages bool `json:"inlineImages,omitempty"`
+}
+
+// DefaultMaxToolOutput is the budget of one tool result in code points when
+// config.json names none.
+const DefaultMaxToolOutput = 32768
+
+// OutputBudget is the budget of one tool result in code points.
+func (c Config) OutputBudget() int {
+	if c.MaxToolOutput == nil {
+		return DefaultMaxToolOutput
+	}
+	return *c.MaxToolOutput
+}
+
+// An Endpoint is an OpenAI-compatible service.
+type Endpoint struct {
+	ID          string `json:"id"`
+	Name        string `json:"name,omitempty"`
+	BaseURL     string `json:"baseUrl,omitempty"` // empty means https://api.openai.com/v1
+	APIKey      string `json:"apiKey,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// A ModelConfig is a chat model at an endpoint.
+type ModelConfig struct {
+	ID               string                     `json:"id"`
+	Name             string                     `json:"name,omitempty"`
+	EndpointID       string                     `json:"endpointId"`
+	ModelName        string                     `json:"modelName,omitempty"` // what is sent; empty means ID
+	MaxContextTokens int                        `json:"maxContextTokens,omitempty"`
+	DefaultParams    map[string]json.RawMessage `json:"defaultParams,omitempty"` // merged into the request body
+	Vision           bool                       `json:"vision,omitempty"`
+	Description      string                     `json:"description,omitempty"`
+}
+
+// An ImageModel is an image model at an endpoint.
+type ImageModel struct {
+	ID             string `json:"id"`
+	Name           string `json:"name,omitempty"`
+	EndpointID     string `json:"endpointId"`
+	ModelName      string `json:"modelName,omitempty"` // what is sent; empty means ID
+	DefaultSize    string `json:"defaultSize,omitempty"`
+	DefaultQuality string `json:"defaultQuality,omitempty"`
+}
+
+// An AgentDefinition is one agent: what it is told, which model it uses, what it
+// may use. One with a Function is a sub-agent and becomes a tool of that name.
+type AgentDefinition struct {
+	ID          string        `json:"id"`
+	Name        string        `json:"name,omitempty"`
+	Description string        `json:"description,omitempty"`
+	Messages    []Message     `json:"messages,omitempty"`
+	ModelID     *string       `json:"modelId,omitempty"` // nil means config.json's defaultModel
+	Permissions Permissions   `json:"permissions,omitempty"`
+	Function    *FunctionSpec `json:"function,omitempty"`
+	Roots       []string      `json:"roots,omitempty"`     // narrow the roots of the server
+	MaxRounds   int           `json:"maxRounds,omitempty"` // 0 means 50
+}
+
+// A Message is one chat message of a definition. Content is a string or a list
+// of content parts, as the chat completions API takes it.
+type Message struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content,omitempty"`
+}
+
+// A FunctionSpec is a function as the chat completions API declares it.
+type FunctionSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON Schema
+}

@@ -1,0 +1,111 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// A FieldError is an error in one field of a JSON document: a configuration
+// file or a call's arguments. Path leads to the field from where the document
+// begins, so that the reader of a file can say in which line it is.
+type FieldError struct {
+	Path []string
+	Err  error
+}
+
+func (e *FieldError) Error() string { return strings.Join(e.Path, ".") + ": " + e.Err.Error() }
+
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// InField says that err is about the named field, or lies deeper within it.
+func InField(name string, err error) error {
+	var inner *FieldError
+	if errors.As(err, &inner) {
+		return &FieldError{Path: append([]string{name}, inner.Path...), Err: inner.Err}
+	}
+	return &FieldError{Path: []string{name}, Err: err}
+}
+
+// An Omission is a capability that is not offered, and why. Sources return
+// omissions as errors, joined, beside what they do offer; `zen-mcp tools` and
+// `zen-mcp doctor` show them.
+type Omission struct {
+	Capability
+	Origin string // the file or folder it comes from, if there is one
+	Reason string
+}
+
+func (o Omission) Error() string {
+	if o.Origin == "" {
+		return fmt.Sprintf("%s: %s", o.Capability, o.Reason)
+	}
+	return fmt.Sprintf("%s (%s): %s", o.Capability, o.Origin, o.Reason)
+}
+
+// Omissions takes joined errors apart. An error that is no Omission becomes one
+// that names no capability.
+func Omissions(err error) []Omission {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []Omission
+		for _, e := range joined.Unwrap() {
+			all = append(all, Omissions(e)...)
+		}
+		return all
+	}
+	var o Omission
+	if errors.As(err, &o) {
+		return []Omission{o}
+	}
+	return []Omission{{Reason: err.Error()}}
+}
+
+// Nearest returns the candidate that is most like name, for messages that help
+// a caller to the right one; "" when none is alike. Case does not count.
+func Nearest(name string, candidates []string) string {
+	best, least := "", max(2, utf8.RuneCountInString(name)/3)+1
+	for _, c := range candidates {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(c), least); d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// DidYouMean is the end of a message about an unknown name: `; did you mean
+// "x"?` or nothing.
+func DidYouMean(name string, candidates []string) string {
+	if n := Nearest(name, candidates); n != "" {
+		return fmt.Sprintf("; did you mean %q?", n)
+	}
+	return ""
+}
+
+// editDistance is the Levenshtein distance, given up once it reaches limit.
+func editDistance(a, b string, limit int) int {
+	x, y := []rune(a), []rune(b)
+	if len(x)-len(y) >= limit || len(y)-len(x) >= limit {
+		return limit
+	}
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := diagonal
+			if x[i] != y[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(y)]
+}

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Roots are the folders that file tools are confined to. A nil *Roots confines
+// nothing. What keeps a path inside is [os.Root], which checks every component
+// as it is used, links included; the code here only decides which root a path
+// belongs to.
+type Roots struct {
+	roots []*root
+}
+
+// A root is a folder, under both of its names: as it was given, and with all
+// links resolved.
+type root struct {
+	dir, real string
+	tree      tree
+}
+
+// A tree reaches the files below a folder. Names are relative to it. *os.Root
+// is one; [osTree] is one that confines nothing.
+type tree interface {
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	Lstat(name string) (fs.FileInfo, error)
+	Stat(name string) (fs.FileInfo, error)
+	Readlink(name string) (string, error)
+	Mkdir(name string, perm fs.FileMode) error
+	MkdirAll(name string, perm fs.FileMode) error
+	Remove(name string) error
+	RemoveAll(name string) error
+	Rename(from, to string) error
+	Symlink(target, name string) error
+	Chmod(name string, mode fs.FileMode) error
+	Close() error
+}
+
+// OpenRoots opens the folders that file tools are to be confined to. A folder
+// that is the whole disk ("/") lifts the confinement. Relative folders belong to
+// the process's directory. Every folder must exist.
+func OpenRoots(dirs []string) (*Roots, error) {
+	r := &Roots{}
+	for _, dir := range dirs {
+		abs, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		if abs == filepath.VolumeName(abs)+string(filepath.Separator) {
+			return nil, errors.Join(r.Close())
+		}
+		real, err := filepath.EvalSymlinks(abs)
+		if err == nil {
+			var handle *os.Root
+			if handle, err = os.OpenRoot(real); err == nil {
+				r.roots = append(r.roots, &root{dir: abs, real: real, tree: handle})
+			}
+		}
+		if err != nil {
+			r.Close()
+			return nil, fmt.Errorf("root %q: %s", dir, reason(err))
+		}
+	}
+	if len(r.roots) == 0 {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// List names the folders as they were given; none when nothing is confined.
+func (r *Roots) List() []string {
+	if r == nil {
+		return nil
+	}
+	out := make([]string, len(r.roots))
+	for i, x := range r.roots {
+		out[i] = x.dir
+	}
+	return out
+}
+
+// Close releases the folders.
+func (r *Roots) Close() error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	for _, x := range r.roots {
+		errs = append(errs, x.tree.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// locate finds the root of an absolute path, and the path's name below it.
+func (r *Roots) locate(abs string) (*root, string, bool) {
+	if r == nil {
+		base := filepath.VolumeName(abs) + string(filepath.Separator)
+		return &root{dir: base, real: base, tree: osTree{base}}, below(base, abs), true
+	}
+	for _, x := range r.roots {
+		for _, base := range []string{x.dir, x.real} {
+			if inside(abs, base) {
+				return x, below(base, abs), true
+			}
+		}
+	}
+	return nil, "", false
+}
+
+func below(base, abs string) string {
+	rel := strings.TrimLeft(strings.TrimPrefix(abs, base), string(filepath.Separator))
+	if rel == "" {
+		return "."
+	}
+	return rel
+}
+
+// spell returns dir in a spelling that lies in a root.
+func (r *Roots) spell(dir string) (string, error) {
+	if _, _, ok := r.locate(dir); ok {
+		return dir, nil
+	}
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		if _, _, ok := r.locate(real); ok {
+			return real, nil
+		}
+	}
+	return "", r.outside(dir)
+}
+
+// outside is the error for a path that no root holds.
+func (r *Roots) outside(given string) error {
+	return fmt.Errorf("%q is outside of what this server may reach; its roots are %q", given, r.List())
+}
+
+// osTree is the tree below a folder by ordinary path names: nothing is confined.
+type osTree struct{ base string } // ends with a separator
+
+// at keeps a slash at the end of name, which filepath.Join would drop.
+func (t osTree) at(name string) string { return t.base + name }
+
+func (t osTree) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+	return os.OpenFile(t.at(name), flag, perm)
+}
+func (t osTree) Lstat(name string) (fs.FileInfo, error)       { return os.Lstat(t.at(name)) }
+func (t osTree) Stat(name string) (fs.FileInfo, error)        { return os.Stat(t.at(name)) }
+func (t osTree) Readlink(name string) (string, error)         { return os.Readlink(t.at(name)) }
+func (t osTree) Mkdir(name string, perm fs.FileMode) error    { return os.Mkdir(t.at(name), perm) }
+func (t osTree) MkdirAll(name string, perm fs.FileMode) error { return os.MkdirAll(t.at(name), perm) }
+func (t osTree) Remove(name string) error                     { return os.Remove(t.at(name)) }
+func (t osTree) RemoveAll(name string) error                  { return os.RemoveAll(t.at(name)) }
+func (t osTree) Rename(from, to string) error                 { return os.Rename(t.at(from), t.at(to)) }
+func (t osTree) Symlink(target, name string) error            { return os.Symlink(target, t.at(name)) }
+func (t osTree) Chmod(name string, mode fs.FileMode) error    { return os.Chmod(t.at(name), mode) }
+func (t osTree) Close() error                                 { return nil }

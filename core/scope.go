@@ -1,0 +1,225 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// An Env is what all scopes of one process share: the configuration and the
+// catalog, which a reload replaces, and what must be one for the whole process,
+// such as the locks of files.
+type Env struct {
+	// Log gets what an operator wants to know; nil discards.
+	Log *slog.Logger
+	// StateDir is a private folder for what outlives a call: outputs over the
+	// budget, transcripts. Empty means that nothing may be kept.
+	StateDir string
+
+	current atomic.Pointer[snapshot]
+	files   keyedLocks
+}
+
+type snapshot struct {
+	config  Config
+	catalog Catalog
+}
+
+// Update replaces configuration and catalog for all scopes, at once.
+func (e *Env) Update(config Config, catalog Catalog) {
+	e.current.Store(&snapshot{config, catalog})
+}
+
+// Config is the current configuration.
+func (e *Env) Config() Config { return e.load().config }
+
+// Catalog is what there is now, before any filter.
+func (e *Env) Catalog() Catalog { return e.load().catalog }
+
+func (e *Env) load() *snapshot {
+	if s := e.current.Load(); s != nil {
+		return s
+	}
+	return &snapshot{}
+}
+
+// A Scope is one client of the system: the process on stdio, a session or a
+// credential over HTTP, one run of a sub-agent. It holds what that client may
+// use and reach, what it has loaded, and what must end with it.
+type Scope struct {
+	env    *Env
+	agent  AgentDefinition
+	dir    string
+	roots  *Roots
+	parent *Scope // of a sub-agent's run; nil for a client
+
+	mu      sync.Mutex
+	locals  map[reflect.Type]any
+	closers []func() error
+	closed  bool
+}
+
+// NewScope makes the scope of a client. dir is the working directory, absolute.
+// roots confine the file tools; nil confines nothing. Roots may serve many
+// scopes; the scope does not close them.
+func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("working directory %q must be absolute", dir)
+	}
+	dir = filepath.Clean(dir)
+	if roots != nil {
+		inside, err := roots.spell(dir)
+		if err != nil {
+			return nil, fmt.Errorf("working directory: %w", err)
+		}
+		dir = inside
+	}
+	return &Scope{env: env, agent: agent, dir: dir, roots: roots}, nil
+}
+
+// Child makes the scope of one run of a sub-agent: its own permissions and its
+// own conversation, in the same place and on the client's connections.
+func (s *Scope) Child(agent AgentDefinition) *Scope {
+	return &Scope{env: s.env, agent: agent, dir: s.dir, roots: s.roots, parent: s}
+}
+
+// Client is the scope at the top of the chain of runs: the client itself.
+func (s *Scope) Client() *Scope {
+	for s.parent != nil {
+		s = s.parent
+	}
+	return s
+}
+
+// Ancestors lists the agents above this run, the nearest first.
+func (s *Scope) Ancestors() []AgentDefinition {
+	var all []AgentDefinition
+	for p := s.parent; p != nil; p = p.parent {
+		all = append(all, p.agent)
+	}
+	return all
+}
+
+// Dir is the working directory: absolute, as it was given, inside a root.
+func (s *Scope) Dir() string { return s.dir }
+
+// Roots lists the folders that the file tools are confined to; none means that
+// nothing is confined.
+func (s *Scope) Roots() []string { return s.roots.List() }
+
+// Agent is the definition that says what the scope may use.
+func (s *Scope) Agent() AgentDefinition { return s.agent }
+
+// Config is the current configuration.
+func (s *Scope) Config() Config { return s.env.Config() }
+
+// StateDir is a private folder for what outlives a call, or "".
+func (s *Scope) StateDir() string { return s.env.StateDir }
+
+// Log is where an operator reads.
+func (s *Scope) Log() *slog.Logger {
+	if s.env.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.env.Log
+}
+
+// Tools runs phases two and three for this scope: what it may use now.
+func (s *Scope) Tools(exclude ...Capability) Published {
+	return s.env.Catalog().Filter(s.env.Config(), s.agent, exclude...).Instantiate(s)
+}
+
+// Local returns the scope's own T, made by init when it is first asked for. It
+// is how tools that belong together share state of one client, and how that
+// state outlives a reload. T is the key, so it should be a type of the caller's.
+func Local[T any](s *Scope, init func() *T) *T {
+	key := reflect.TypeFor[T]()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.locals[key]; ok {
+		return v.(*T)
+	}
+	if s.locals == nil {
+		s.locals = map[reflect.Type]any{}
+	}
+	v := init()
+	s.locals[key] = v
+	return v
+}
+
+// OnClose has f called when the scope ends, the last one given first. On a scope
+// that has ended f is called at once.
+func (s *Scope) OnClose(f func() error) {
+	s.mu.Lock()
+	late := s.closed
+	if !late {
+		s.closers = append(s.closers, f)
+	}
+	s.mu.Unlock()
+	if late {
+		if err := f(); err != nil {
+			s.Log().Warn("closing late", "error", err)
+		}
+	}
+}
+
+// Close ends what lives with the scope: processes, connections. A second call
+// does nothing.
+func (s *Scope) Close() error {
+	s.mu.Lock()
+	closers := s.closers
+	s.closers, s.closed = nil, true
+	s.mu.Unlock()
+	var errs []error
+	for _, f := range slices.Backward(closers) {
+		errs = append(errs, f())
+	}
+	return errors.Join(errs...)
+}
+
+// keyedLocks are mutexes by name that exist while somebody wants them.
+type keyedLocks struct {
+	mu    sync.Mutex
+	locks map[string]*keyedLock
+}
+
+type keyedLock struct {
+	held    chan struct{} // holds one token while locked
+	waiters int
+}
+
+// lock takes the lock of key, or gives up when ctx ends.
+func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err error) {
+	k.mu.Lock()
+	if k.locks == nil {
+		k.locks = map[string]*keyedLock{}
+	}
+	l := k.locks[key]
+	if l == nil {
+		l = &keyedLock{held: make(chan struct{}, 1)}
+		k.locks[key] = l
+	}
+	l.waiters++
+	k.mu.Unlock()
+
+	leave := func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if l.waiters--; l.waiters == 0 {
+			delete(k.locks, key)
+		}
+	}
+	select {
+	case l.held <- struct{}{}:
+		return func() { <-l.held; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
+}

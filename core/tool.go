@@ -1,0 +1,159 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// A Tool is one callable: what a model is shown, and what runs. It is a value,
+// so it can be listed, compared and wrapped.
+type Tool struct {
+	Name        string
+	Title       string // for people
+	Description string // for a model: short, English
+	Input       *jsonschema.Schema
+	Hints       Hints
+	Meta        map[string]any // _meta in tools/list
+
+	// Run runs one call. Its error is for the model: it names the thing, says
+	// what is wrong and what to do next. Run ends soon after ctx does.
+	Run func(ctx context.Context, call *Call) (*Result, error)
+}
+
+// Hints tell a client what calling a tool may do. The zero value is the
+// cautious one: it may change things that are here.
+type Hints struct {
+	ReadOnly    bool // changes nothing
+	Destructive bool // may overwrite or delete, not only add
+	Idempotent  bool // the same call again changes nothing more
+	OpenWorld   bool // reaches beyond this machine
+}
+
+// A Call is one call of a tool.
+type Call struct {
+	// Arguments are the bytes as the caller sent them; nil is {}.
+	Arguments json.RawMessage
+	// Scope is the client that calls. A bound tool sets it.
+	Scope *Scope
+	// Progress, if not nil, is told how far the call is. See [Call.Report].
+	Progress func(Progress)
+	// Elicit, if not nil, asks the client's user, with the params of
+	// elicitation/create and its result. Nil means that nobody can be asked.
+	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+}
+
+// Progress is how far a call is: Done of Total in whatever unit the tool counts,
+// Total 0 when unknown, and a line for people.
+type Progress struct {
+	Done, Total float64
+	Message     string
+}
+
+// Report passes progress on if the caller asked for it. Done must increase from
+// report to report.
+func (c *Call) Report(p Progress) {
+	if c.Progress != nil {
+		c.Progress(p)
+	}
+}
+
+// A Definition is a tool that is not bound to a scope yet.
+type Definition struct {
+	Tool // Run takes the scope from the call
+	// Available reports why the tool is of no use with a configuration and an
+	// agent; nil means that it always is.
+	Available func(Config, AgentDefinition) error
+}
+
+// Bind returns the tool for one scope.
+func (d Definition) Bind(scope *Scope) Tool {
+	t, run := d.Tool, d.Run
+	t.Run = func(ctx context.Context, call *Call) (*Result, error) {
+		bound := *call
+		bound.Scope = scope
+		return run(ctx, &bound)
+	}
+	return t
+}
+
+// Define makes a tool from a function with typed arguments. Unless tool.Input is
+// given, the schema is inferred from In: required fields are those without
+// omitempty, descriptions come from `jsonschema` tags, and the zero value of an
+// optional field is its default unless `default` is set in the schema. Before
+// run sees the arguments they are repaired where that is unambiguous, filled
+// with defaults, checked and decoded, see [Arguments].
+//
+// Define panics when the schema cannot be made: that is a mistake in the program.
+func Define[In any](tool Tool, run func(ctx context.Context, call *Call, in In) (*Result, error)) Definition {
+	if tool.Input == nil {
+		tool.Input = SchemaFor[In]()
+	}
+	args, err := NewArguments(tool.Input, !tool.Hints.ReadOnly)
+	if err != nil {
+		panic("core: tool " + tool.Name + ": " + err.Error())
+	}
+	tool.Run = func(ctx context.Context, call *Call) (*Result, error) {
+		fixed, notes, err := args.Check(call.Arguments)
+		if err != nil {
+			return nil, err
+		}
+		var in In
+		if err := json.Unmarshal(fixed, &in); err != nil {
+			return nil, decodeError(err)
+		}
+		res, err := run(ctx, call, in)
+		if err == nil && res != nil {
+			for _, n := range notes {
+				res.Blocks = append(res.Blocks, Text(n))
+			}
+		}
+		return res, err
+	}
+	return Definition{Tool: tool}
+}
+
+// SchemaFor infers the input schema of a tool from the struct In. Slices and
+// pointers do not admit null: clients exist that fail on a list of types.
+func SchemaFor[In any]() *jsonschema.Schema {
+	s, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic("core: " + err.Error())
+	}
+	dropNull(s)
+	return s
+}
+
+func dropNull(s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if len(s.Types) == 2 && s.Types[0] == "null" {
+		s.Type, s.Types = s.Types[1], nil
+	}
+	dropNull(s.Items)
+	for _, p := range s.Properties {
+		dropNull(p)
+	}
+}
+
+// decodeError words what is left for encoding/json to find: values that fit the
+// schema and not the Go type, such as 1.5 where a whole number belongs.
+func decodeError(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) && wrong.Field != "" {
+		return InField(wrong.Field, errors.New("must be "+article(wrong.Type.Kind().String())+", not "+wrong.Value))
+	}
+	return err
+}
+
+// Logger returns the scope's log, or one that discards when there is no scope.
+func (c *Call) Logger() *slog.Logger {
+	if c.Scope == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.Scope.Log()
+}
