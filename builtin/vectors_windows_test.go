@@ -1,0 +1,5 @@
+package builtin
+
+import "errors"
+
+func mkfifo(string) error { return errors.ErrUnsupported }
