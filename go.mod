@@ -6,3 +6,5 @@ require (
 	github.com/google/jsonschema-go v0.4.3
 	golang.org/x/text v0.44.0
 )
+
+require github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f

@@ -1,0 +1,176 @@
+package configs
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+
+	"zenmcp/core"
+	"zenmcp/core/rawjson"
+)
+
+// A checker compares a document with the Go type that it is to be decoded into.
+// encoding/json stops at the first error and does not tell where those of
+// UnmarshalJSON methods are; this goes through both trees side by side, and
+// collects.
+type checker struct {
+	errs     []error
+	warnings []*Problem
+}
+
+func (c *checker) check(d *Document, t reflect.Type) {
+	if d.Kind() == rawjson.Null {
+		return
+	}
+	if t == reflect.TypeFor[core.Permissions]() {
+		names := make([]string, 0, 4)
+		for _, k := range core.Kinds() {
+			names = append(names, string(k))
+		}
+		c.unknown(d, names)
+	}
+	if decodesItself(t) {
+		c.try(d, t)
+		return
+	}
+	kind := d.Kind()
+	switch t.Kind() {
+	case reflect.Pointer:
+		c.check(d, t.Elem())
+	case reflect.Struct:
+		if c.must(d, kind == rawjson.Object, "an object") {
+			c.fields(d, t)
+		}
+	case reflect.Map:
+		if c.must(d, kind == rawjson.Object, "an object") {
+			for _, m := range d.Members() {
+				c.check(m.Value, t.Elem())
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if c.must(d, kind == rawjson.Array, "a list") {
+			for _, e := range d.Elements() {
+				c.check(e, t.Elem())
+			}
+		}
+	default:
+		c.try(d, t)
+	}
+}
+
+// must notes an error unless the value is what it has to be.
+func (c *checker) must(d *Document, ok bool, what string) bool {
+	if !ok {
+		c.errs = append(c.errs, d.Problem(fmt.Errorf("must be %s, not %s", what, describe(d))))
+	}
+	return ok
+}
+
+// try decodes one value that has no parts of its own to look at.
+func (c *checker) try(d *Document, t reflect.Type) {
+	err := json.Unmarshal(d.JSON(), reflect.New(t).Interface())
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+	case errors.As(err, &wrong) && !decodesItself(t):
+		c.must(d, false, expected(t))
+	default:
+		c.errs = append(c.errs, d.Problem(err))
+	}
+}
+
+func decodesItself(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+func expected(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
+// describe names a value in an error. Text is not repeated: it may be a key.
+func describe(d *Document) string {
+	switch d.Kind() {
+	case rawjson.Object:
+		return "an object"
+	case rawjson.Array:
+		return "a list"
+	case rawjson.String:
+		return "text"
+	}
+	return string(d.JSON())
+}
+
+// fields checks an object that becomes a struct.
+func (c *checker) fields(d *Document, t reflect.Type) {
+	types := map[string]reflect.Type{}
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if !f.IsExported() || name == "-" || f.Anonymous && name == "" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		types[name] = f.Type
+		names = append(names, name)
+	}
+	c.unknown(d, names)
+	for _, m := range d.Members() {
+		for _, name := range names {
+			if strings.EqualFold(m.Name, name) { // as encoding/json does
+				c.check(m.Value, types[name])
+			}
+		}
+	}
+}
+
+// unknown warns of keys that look like a mistyped known one. Other unknown keys
+// are left alone: newer programs and the user's own notes have them.
+func (c *checker) unknown(d *Document, known []string) {
+	for _, m := range d.Members() {
+		near := core.Nearest(m.Name, known)
+		if near == "" || near == m.Name || len(m.Name) < 4 {
+			continue
+		}
+		if _, taken := d.At(near); !taken {
+			c.warnings = append(c.warnings, m.Value.Problem(fmt.Errorf("unknown key; did you mean %q?", near)))
+		}
+	}
+}
+
+// duplicates warns of names that an object has twice, at every depth.
+func (c *checker) duplicates(d *Document) {
+	if obj, ok := d.value.Value.(*hujson.Object); ok {
+		seen := make(map[string]bool, len(obj.Members))
+		for _, m := range obj.Members {
+			name := literal(m.Name)
+			if seen[name] {
+				c.warnings = append(c.warnings, d.problem(m.Name.StartOffset, append(slices.Clip(d.path), name),
+					errors.New("is given twice; the last one counts")))
+			}
+			seen[name] = true
+		}
+	}
+	for _, m := range d.Members() {
+		c.duplicates(m.Value)
+	}
+	for _, e := range d.Elements() {
+		c.duplicates(e)
+	}
+}

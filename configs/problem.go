@@ -1,0 +1,69 @@
+package configs
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Problem is something wrong in a file, and where: an error, or a warning when
+// it comes from a function that returns warnings.
+type Problem struct {
+	File   string // as it was opened; "" when the problem is in no file
+	Line   int    // from 1; 0 when the problem is the file itself
+	Column int    // from 1, in code points
+	Field  string // "models.0.endpointId"; "" for the whole document
+	Err    error
+
+	text []byte // of the file
+}
+
+// Error is "file:line:column: field: message", as editors and terminals link it.
+func (p *Problem) Error() string {
+	var b strings.Builder
+	if p.File != "" {
+		b.WriteString(p.File)
+		if p.Line > 0 {
+			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
+		}
+		b.WriteString(": ")
+	}
+	if p.Field != "" {
+		b.WriteString(p.Field + ": ")
+	}
+	return b.String() + p.Err.Error()
+}
+
+func (p *Problem) Unwrap() error { return p.Err }
+
+// excerptWidth is how many code points of a line an excerpt shows on each side.
+const excerptWidth = 50
+
+// secret finds text on a line that stands where keys and tokens do.
+var secret = regexp.MustCompile(`(?i)("[^"]*(?:key|token|secret|passw|auth|credential|pat)[^"]*"\s*:\s*")((?:[^"\\]|\\.)*)`)
+
+// Excerpt shows the line with a caret below the place, in two lines of text, or
+// nothing when there is no place. What looks like a secret is masked, since an
+// excerpt goes to logs.
+func (p *Problem) Excerpt() string {
+	if p.Line == 0 {
+		return ""
+	}
+	lines := bytes.Split(p.text, []byte("\n"))
+	if p.Line > len(lines) {
+		return ""
+	}
+	line := strings.TrimSuffix(string(lines[p.Line-1]), "\r")
+	line = secret.ReplaceAllStringFunc(line, func(found string) string {
+		parts := secret.FindStringSubmatch(found)
+		return parts[1] + strings.Repeat("*", utf8.RuneCountInString(parts[2]))
+	})
+	runes := []rune(strings.ReplaceAll(line, "\t", " "))
+	at := min(p.Column-1, len(runes))
+	from, to := max(0, at-excerptWidth), min(len(runes), at+excerptWidth)
+	gutter := fmt.Sprintf("%5d | ", p.Line)
+	return gutter + string(runes[from:to]) + "\n" +
+		strings.Repeat(" ", len(gutter)-2) + "| " + strings.Repeat(" ", at-from) + "^\n"
+}
