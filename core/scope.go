@@ -60,7 +60,7 @@ type Scope struct {
 	parent *Scope // of a sub-agent's run; nil for a client
 
 	mu      sync.Mutex
-	locals  map[reflect.Type]any
+	locals  map[reflect.Type]func() any
 	closers []func() error
 	closed  bool
 }
@@ -84,7 +84,8 @@ func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope
 }
 
 // Child makes the scope of one run of a sub-agent: its own permissions and its
-// own conversation, in the same place and on the client's connections.
+// own conversation, in the same place and on the client's connections. Whoever
+// makes it closes it when the run ends.
 func (s *Scope) Child(agent AgentDefinition) *Scope {
 	return &Scope{env: s.env, agent: agent, dir: s.dir, roots: s.roots, parent: s}
 }
@@ -130,27 +131,37 @@ func (s *Scope) Log() *slog.Logger {
 	return s.env.Log
 }
 
-// Tools runs phases two and three for this scope: what it may use now.
+// Tools runs phases two and three for this scope: what it may use now. The
+// functions of the scope's own agent and of its ancestors are excluded, so that
+// no agent can come back to itself (contract §5, decision 27).
 func (s *Scope) Tools(exclude ...Capability) Published {
-	return s.env.Catalog().Filter(s.env.Config(), s.agent, exclude...).Instantiate(s)
+	exclude = slices.Clip(exclude)
+	for a := s; a != nil; a = a.parent {
+		if f := a.agent.Function; f != nil {
+			exclude = append(exclude, Capability{KindSubagent, f.Name})
+		}
+	}
+	now := s.env.load()
+	return now.catalog.Filter(now.config, s.agent, exclude...).Instantiate(s)
 }
 
 // Local returns the scope's own T, made by init when it is first asked for. It
 // is how tools that belong together share state of one client, and how that
 // state outlives a reload. T is the key, so it should be a type of the caller's.
+// init may use the scope, [Scope.OnClose] above all.
 func Local[T any](s *Scope, init func() *T) *T {
 	key := reflect.TypeFor[T]()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if v, ok := s.locals[key]; ok {
-		return v.(*T)
+	get, ok := s.locals[key]
+	if !ok {
+		if s.locals == nil {
+			s.locals = map[reflect.Type]func() any{}
+		}
+		get = sync.OnceValue(func() any { return init() })
+		s.locals[key] = get
 	}
-	if s.locals == nil {
-		s.locals = map[reflect.Type]any{}
-	}
-	v := init()
-	s.locals[key] = v
-	return v
+	s.mu.Unlock()
+	return get().(*T) // outside of the lock, which init may need
 }
 
 // OnClose has f called when the scope ends, the last one given first. On a scope
