@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ type Path struct {
 	root  *root
 	rel   string // below the root
 	slash bool   // written with a slash at its end: must be a directory
+	real  bool   // what Real gave: the links in it have been followed
 }
 
 // Path resolves a path as a tool is given it. Relative paths belong to the
@@ -63,7 +65,7 @@ func (p Path) Join(name string) Path {
 	p.Given = filepath.Join(p.Given, name)
 	p.Abs = filepath.Join(p.Abs, name)
 	p.rel = filepath.Join(p.rel, name)
-	p.slash = false
+	p.slash, p.real = false, false
 	return p
 }
 
@@ -132,43 +134,84 @@ func (p Path) Lstat(ctx context.Context) (fs.FileInfo, error) {
 }
 
 // Open opens a regular file for reading. Anything else is an error: opening a
-// pipe or a device could wait for ever.
+// pipe or a device could wait for ever. Reads of the file itself have no
+// deadline; see [Path.Reader].
 func (p Path) Open(ctx context.Context) (*os.File, fs.FileInfo, error) {
-	type opened struct {
-		*os.File
-		info fs.FileInfo
-	}
-	o, err := on(ctx, p, true, func(t tree, name string) (opened, error) {
-		if info, err := t.Stat(name); err != nil || !info.Mode().IsRegular() {
-			return opened{}, errors.Join(err, irregular(info))
-		}
-		// Not blocking, in case that it became a pipe since.
-		f, err := t.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			return opened{}, err
-		}
-		info, err := f.Stat()
-		if err == nil {
-			err = irregular(info)
-		}
-		if err != nil {
-			f.Close()
-			return opened{}, err
-		}
-		return opened{f, info}, nil
-	})
+	o, err := on(ctx, p, true, openRegular)
 	return o.File, o.info, err
+}
+
+type opened struct {
+	*os.File
+	info fs.FileInfo
+}
+
+func openRegular(t tree, name string) (opened, error) {
+	if info, err := t.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return opened{}, errors.Join(err, irregular(info))
+	}
+	// Not blocking, in case that it became a pipe since.
+	f, err := t.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return opened{}, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = irregular(info)
+	}
+	if err != nil {
+		f.Close()
+		return opened{}, err
+	}
+	return opened{f, info}, nil
+}
+
+// Reader reads from a file that p has opened, each time within the deadline.
+func (p Path) Reader(ctx context.Context, f *os.File) io.Reader {
+	return guardedReader{ctx, p, f}
+}
+
+type guardedReader struct {
+	ctx context.Context
+	p   Path
+	f   *os.File
+}
+
+func (r guardedReader) Read(b []byte) (int, error) {
+	n, err := within(r.ctx, r.p, func() (int, error) {
+		n, err := r.f.Read(b)
+		if err == io.EOF { // which is no error to be worded
+			return 0, nil
+		}
+		return n, err
+	})
+	if n == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // ReadFile reads a regular file whole.
 func (p Path) ReadFile(ctx context.Context) ([]byte, fs.FileInfo, error) {
-	f, info, err := p.Open(ctx)
-	if err != nil {
-		return nil, nil, err
+	return p.ReadHead(ctx, math.MaxInt64)
+}
+
+// ReadHead reads a regular file, but no more than its first limit bytes.
+func (p Path) ReadHead(ctx context.Context, limit int64) ([]byte, fs.FileInfo, error) {
+	type read struct {
+		data []byte
+		info fs.FileInfo
 	}
-	defer f.Close()
-	data, err := on(ctx, p, true, func(tree, string) ([]byte, error) { return readSized(f, info.Size()) })
-	return data, info, err
+	r, err := on(ctx, p, true, func(t tree, name string) (read, error) {
+		f, err := openRegular(t, name)
+		if err != nil {
+			return read{}, err
+		}
+		defer f.Close()
+		data, err := readSized(io.LimitReader(f, limit), min(limit, f.info.Size()))
+		return read{data, f.info}, err
+	})
+	return r.data, r.info, err
 }
 
 // readSized is io.ReadAll with a first buffer of the expected size. Pseudo files
@@ -274,7 +317,14 @@ func (p Path) parentReal(ctx context.Context) (Path, error) {
 // exist yet is part of the result as it is written, so that a link to nowhere
 // leads to the file it would make.
 func (p Path) Real(ctx context.Context) (Path, error) {
-	return on(ctx, p, true, func(tree, string) (Path, error) { return p.resolve(true) })
+	if p.real {
+		return p, nil
+	}
+	return on(ctx, p, true, func(tree, string) (Path, error) {
+		real, err := p.resolve(true)
+		real.real = err == nil
+		return real, err
+	})
 }
 
 // name is what the tree is asked for. The slash at the end is kept, since it
