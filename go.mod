@@ -8,3 +8,5 @@ require (
 )
 
 require github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
+
+require golang.org/x/sys v0.50.0
