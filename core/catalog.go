@@ -88,21 +88,22 @@ func (c Catalog) Filter(config Config, agent AgentDefinition, exclude ...Capabil
 	out := Catalog{omitted: slices.Clone(c.omitted)}
 	for _, p := range c.parts {
 		kept := part{offer: p.offer}
-		for _, cap := range p.capabilities {
+		selective, _ := p.offer.(Selective)
+		for _, c := range p.capabilities {
 			reason := ""
-			if slices.Contains(exclude, cap) {
+			if slices.Contains(exclude, c) {
 				reason = "excluded here, so that an agent cannot call itself"
-			} else if !agent.Permissions.Permits(cap) {
-				reason = fmt.Sprintf("not permitted: permissions.%s of the agent", cap.Kind)
-			} else if s, ok := p.offer.(Selective); ok {
-				if err := s.Available(config, agent, cap); err != nil {
+			} else if !agent.Permissions.Permits(c) {
+				reason = fmt.Sprintf("not permitted: permissions.%s of the agent", c.Kind)
+			} else if selective != nil {
+				if err := selective.Available(config, agent, c); err != nil {
 					reason = err.Error()
 				}
 			}
 			if reason == "" {
-				kept.capabilities = append(kept.capabilities, cap)
+				kept.capabilities = append(kept.capabilities, c)
 			} else {
-				out.omitted = append(out.omitted, Omission{Capability: cap, Reason: reason})
+				out.omitted = append(out.omitted, Omission{Capability: c, Reason: reason})
 			}
 		}
 		out.parts = append(out.parts, kept)
@@ -111,22 +112,23 @@ func (c Catalog) Filter(config Config, agent AgentDefinition, exclude ...Capabil
 }
 
 // Instantiate is the third phase: it makes the tools of a filtered catalog for a
-// scope. Of tools with the same name the last one wins and keeps its place. A
-// name that clients refuse is left out.
+// scope. Of tools with the same name the last one wins and keeps its place, and a
+// name that clients refuse is left out (decision 29).
 func (c Catalog) Instantiate(scope *Scope) Published {
 	out := Published{Omitted: slices.Clone(c.omitted)}
 	for _, p := range c.parts {
 		tools, err := p.offer.Instantiate(scope, p.capabilities)
 		out.Omitted = append(out.Omitted, Omissions(err)...)
 		for _, t := range tools {
+			named := Capability{KindTool, t.Name}
 			if err := CheckName(t.Name); err != nil {
-				out.Omitted = append(out.Omitted, Omission{Capability: Capability{KindTool, t.Name}, Reason: err.Error()})
+				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: err.Error()})
 				continue
 			}
-			if i := slices.IndexFunc(out.Tools, func(o Tool) bool { return o.Name == t.Name }); i >= 0 {
-				out.Tools = slices.Delete(out.Tools, i, i+1)
-				out.Omitted = append(out.Omitted, Omission{Capability: Capability{KindTool, t.Name},
-					Reason: "replaced by a tool of the same name from a later source"})
+			before := len(out.Tools)
+			out.Tools = slices.DeleteFunc(out.Tools, func(o Tool) bool { return o.Name == t.Name })
+			if len(out.Tools) < before {
+				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: "replaced by a later tool of the same name"})
 			}
 			out.Tools = append(out.Tools, t)
 		}
@@ -163,7 +165,7 @@ func (p Published) Names() []string {
 // UnknownTool is the error for a name that is not published. A tool that is
 // denied gets the same words as one that does not exist.
 func (p Published) UnknownTool(name string) error {
-	return fmt.Errorf("unknown tool %q%s", name, DidYouMean(name, p.Names()))
+	return fmt.Errorf("unknown tool %q%s", Clip(name, 80), DidYouMean(name, p.Names()))
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -21,8 +22,8 @@ func (e *FieldError) Unwrap() error { return e.Err }
 
 // InField says that err is about the named field, or lies deeper within it.
 func InField(name string, err error) error {
-	var inner *FieldError
-	if errors.As(err, &inner) {
+	// Not errors.As: what wraps a FieldError, or is joined to it, has its own text.
+	if inner, ok := err.(*FieldError); ok {
 		return &FieldError{Path: append([]string{name}, inner.Path...), Err: inner.Err}
 	}
 	return &FieldError{Path: []string{name}, Err: err}
@@ -38,10 +39,17 @@ type Omission struct {
 }
 
 func (o Omission) Error() string {
-	if o.Origin == "" {
-		return fmt.Sprintf("%s: %s", o.Capability, o.Reason)
+	what := o.Capability.String()
+	switch {
+	case what == "":
+		what = o.Origin
+	case o.Origin != "":
+		what += " (" + o.Origin + ")"
 	}
-	return fmt.Sprintf("%s (%s): %s", o.Capability, o.Origin, o.Reason)
+	if what == "" {
+		return o.Reason
+	}
+	return what + ": " + o.Reason
 }
 
 // Omissions takes joined errors apart. An error that is no Omission becomes one
@@ -65,11 +73,14 @@ func Omissions(err error) []Omission {
 }
 
 // Nearest returns the candidate that is most like name, for messages that help
-// a caller to the right one; "" when none is alike. Case does not count.
+// a caller to the right one; "" when none is alike. A third of the letters may
+// differ, in short names two or half of them; case does not count.
 func Nearest(name string, candidates []string) string {
-	best, least := "", max(2, utf8.RuneCountInString(name)/3)+1
+	name = strings.ToLower(name)
+	n := utf8.RuneCountInString(name)
+	best, least := "", max(n/3, min(2, n/2))+1
 	for _, c := range candidates {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(c), least); d < least {
+		if d := editDistance(name, strings.ToLower(c), least); d < least {
 			best, least = c, d
 		}
 	}
@@ -105,6 +116,9 @@ func editDistance(a, b string, limit int) int {
 			}
 			diagonal = row[j+1]
 			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+		if slices.Min(row) >= limit {
+			return limit
 		}
 	}
 	return row[len(y)]

@@ -3,23 +3,22 @@ package core
 import (
 	"context"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // fake is a source, and its own offer, of capabilities that exist in the test
-// only. Of tools and sub-agents it makes a tool each, unless makes says which
-// names it makes of all that it is permitted.
+// only.
 type fake struct {
-	caps  []Capability
-	err   error // of Discover
-	why   error // of Instantiate
-	text  string
-	makes func(permitted []Capability) []string
+	caps []Capability
+	text string // what its tools say
+	err  error  // of Discover
+	why  error  // of Instantiate
 	// needs maps names to what is missing for them.
 	needs map[string]error
+	// makes makes the tools; nil makes one of each permitted tool and sub-agent.
+	makes func(permitted []Capability) []Tool
 }
 
 func (f fake) Discover(context.Context) (Offer, error) { return f, f.err }
@@ -29,24 +28,28 @@ func (f fake) Capabilities() []Capability { return f.caps }
 func (f fake) Available(_ Config, _ AgentDefinition, c Capability) error { return f.needs[c.Name] }
 
 func (f fake) Instantiate(_ *Scope, permitted []Capability) ([]Tool, error) {
-	var names []string
 	if f.makes != nil {
-		names = f.makes(permitted)
-	} else {
-		for _, c := range permitted {
-			if c.Kind == KindTool || c.Kind == KindSubagent {
-				names = append(names, c.Name)
-			}
-		}
+		return f.makes(permitted), f.why
 	}
-	tools := make([]Tool, len(names))
-	for i, name := range names {
-		tools[i] = Tool{
-			Name: name, Description: f.text, Input: &jsonschema.Schema{Type: "object"},
-			Run: func(context.Context, *Call) (*Result, error) { return TextResult(f.text), nil },
+	var tools []Tool
+	for _, c := range permitted {
+		if c.Kind == KindTool || c.Kind == KindSubagent {
+			tools = append(tools, fakeTool(c.Name, f.text))
 		}
 	}
 	return tools, f.why
+}
+
+// fakeTool is a tool that answers with text and takes one of the choices, if
+// there are any.
+func fakeTool(name, text string, choices ...any) Tool {
+	in := &jsonschema.Schema{Type: "object"}
+	if len(choices) > 0 {
+		in.Properties = map[string]*jsonschema.Schema{"choice": {Type: "string", Enum: choices}}
+	}
+	return Tool{Name: name, Description: text, Input: in, Run: func(context.Context, *Call) (*Result, error) {
+		return TextResult(text), nil
+	}}
 }
 
 func capabilities(kind Kind, names ...string) []Capability {
@@ -55,12 +58,6 @@ func capabilities(kind Kind, names ...string) []Capability {
 		out[i] = Capability{kind, n}
 	}
 	return out
-}
-
-// has reports whether a capability of that kind and name, or with no name any of
-// that kind, is among caps.
-func has(caps []Capability, kind Kind, name string) bool {
-	return slices.ContainsFunc(caps, func(c Capability) bool { return c.Kind == kind && (name == "" || c.Name == name) })
 }
 
 // realDir is a fresh folder under its real name: the system's folder for

@@ -31,7 +31,12 @@ type Capability struct {
 	Name string
 }
 
-func (c Capability) String() string { return string(c.Kind) + ":" + c.Name }
+func (c Capability) String() string {
+	if c.Name == "" {
+		return string(c.Kind)
+	}
+	return string(c.Kind) + ":" + c.Name
+}
 
 // Wildcard is the one name in a policy that is not literal: it matches all.
 const Wildcard = "*"
@@ -60,23 +65,18 @@ func (p Policy) Intersect(q Policy) Policy {
 	switch {
 	case p.deny && q.deny:
 		return Deny(slices.Concat(p.names, q.names)...)
-	case p.deny || slices.Contains(p.names, Wildcard):
-		p, q = q, p
-		if p.deny {
-			return p
-		}
-	}
-	if slices.Contains(p.names, Wildcard) {
+	case p.everything():
 		return q
+	case q.everything():
+		return p
+	case p.deny:
+		p, q = q, p
 	}
-	var both []string
-	for _, n := range p.names {
-		if q.Permits(n) {
-			both = append(both, n)
-		}
-	}
-	return Allow(both...)
+	return Allow(slices.DeleteFunc(slices.Clone(p.names), func(n string) bool { return !q.Permits(n) })...)
 }
+
+// everything reports whether the policy is an allow list with the wildcard.
+func (p Policy) everything() bool { return !p.deny && slices.Contains(p.names, Wildcard) }
 
 // Names returns what the policy's own list names, the wildcard excepted, so
 // that names of things which do not exist can be pointed out.
@@ -185,6 +185,9 @@ func (p *Permissions) UnmarshalJSON(data []byte) error {
 	all := Permissions{}
 	for _, m := range members {
 		kind := Kind(m.Name)
+		if _, twice := all[kind]; twice {
+			return InField(m.Name, errors.New("is there twice; keep one of them"))
+		}
 		if !slices.Contains(Kinds(), kind) || string(m.Value) == "null" || string(m.Value) == "false" {
 			continue
 		}

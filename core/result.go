@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"zenmcp/core/rawjson"
 )
@@ -108,15 +107,16 @@ func (r *Result) Text() string {
 // Clip shortens text to at most limit code points, with an ellipsis where it
 // was cut.
 func Clip(text string, limit int) string {
-	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
+	if len(text) <= limit {
 		return text
 	}
-	n := 0
+	n, cut := 0, 0
 	for i := range text {
-		if n == limit-1 {
-			return text[:i] + "…"
+		if n++; n == limit {
+			cut = i
+		} else if n > limit {
+			return text[:cut] + "…"
 		}
-		n++
 	}
 	return text
 }
