@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,10 @@ import (
 )
 
 // seeds are frames of every shape, good and bad.
-func seeds() []string {
+func seeds() []string { return slices.Concat(objects(), oddities()) }
+
+// objects are JSON objects that are messages or fail to be.
+func objects() []string {
 	return []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":[1,2.5e3,-0,true,null]}}}`,
 		`{"params":{"x":"\"}"},"method":"m","id":"a-1","jsonrpc":"2.0"}`,
@@ -51,6 +55,12 @@ func seeds() []string {
 		`{"jsonrpc":2.0,"id":1,"method":"m"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"m","result":{},"extra":[{}]}`,
 		`{"jsonrpc":"2.0","id":1,"method":"m","error":{"code":1,"message":"x"}}`,
+	}
+}
+
+// oddities are what else may stand on a line.
+func oddities() []string {
+	return []string{
 		`{"foo":1}`, `{}`, `[]`, `[{}]`, `null`, `true`, `5`, `"x"`, `-`, `01`, `1.`, `.5`, `1e`, `1e+`, `+1`, `-0.0E-0`,
 		`{"a":1,}`, `{,}`, `{"a"}`, `{"a":}`, `[1,]`, `[,1]`, `{"a":1 "b":2}`, `{"a" 1}`, `{1:2}`, `{a:1}`, `['a']`,
 		`{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":"`, `{"a":"\`, `{"a":"\u12`, `{"a":1`, `[`, `[1`, `}`, `]`, `{]`, `[}`,
