@@ -27,6 +27,7 @@ type root struct {
 // A tree reaches the files below a folder. Names are relative to it. *os.Root
 // is one; [osTree] is one that confines nothing.
 type tree interface {
+	OpenRoot(name string) (*os.Root, error)
 	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
 	Lstat(name string) (fs.FileInfo, error)
 	Stat(name string) (fs.FileInfo, error)
@@ -144,6 +145,7 @@ type osTree struct{ base string } // ends with a separator
 // at keeps a slash at the end of name, which filepath.Join would drop.
 func (t osTree) at(name string) string { return t.base + name }
 
+func (t osTree) OpenRoot(name string) (*os.Root, error) { return os.OpenRoot(t.at(name)) }
 func (t osTree) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	return os.OpenFile(t.at(name), flag, perm)
 }
