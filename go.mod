@@ -20,3 +20,5 @@ require (
 	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
 )
+
+require github.com/bmatcuk/doublestar/v4 v4.10.4

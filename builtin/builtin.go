@@ -13,6 +13,7 @@ import (
 func definitions() []core.Definition {
 	return []core.Definition{
 		cwd(),
+		glob(),
 		sleep(),
 	}
 }

@@ -1,0 +1,112 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"zenmcp/core"
+)
+
+// maxGlob is how many bytes of paths one call keeps; a walk that finds more ends
+// there and says so.
+const maxGlob = 64 << 20
+
+type globInput struct {
+	Pattern string   `json:"pattern" jsonschema:"* ? [a-z] {a,b} ** and names; a leading dot must be written; \\ before a special character"`
+	Path    string   `json:"path,omitempty" jsonschema:"folder to search; default: the working directory"`
+	Exclude []string `json:"exclude,omitempty" jsonschema:"patterns to leave out besides **/node_modules/**; [] leaves nothing out"`
+}
+
+// A partialGlob is the answer when there is something to say besides the paths.
+type partialGlob struct {
+	Aborted    bool     `json:"aborted,omitempty"`
+	Truncated  bool     `json:"truncated,omitempty"`
+	Files      []string `json:"files"`
+	Unreadable int      `json:"unreadable,omitempty"`
+	Note       string   `json:"note,omitempty"`
+}
+
+func glob() core.Definition {
+	return core.Define(core.Tool{
+		Name:        "glob",
+		Title:       "Find files",
+		Description: "Find files and folders by a glob pattern. Gives a sorted JSON list of paths relative to path.",
+		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {
+		sel, err := selectPaths(ctx, call.Scope, in.Path, in.Pattern, in.Exclude)
+		if err != nil {
+			return nil, err
+		}
+		var found paths
+		how, err := (&walk{selection: sel, found: found.add}).run(ctx, call)
+		if err != nil {
+			return nil, err
+		}
+		files, full := found.sorted()
+		if !how.aborted && !full && how.unreadable == 0 {
+			return core.JSONResult(files)
+		}
+		answer := partialGlob{Aborted: how.aborted, Truncated: full, Files: files, Unreadable: how.unreadable}
+		switch {
+		case how.unreadable > 0:
+			answer.Note = fmt.Sprintf("%s could not be read, such as %v", core.Plural(how.unreadable, "folder"), how.firstError)
+		case full:
+			answer.Note = "there are more; use a narrower pattern or path"
+		}
+		if how.aborted {
+			return core.FailJSON(answer)
+		}
+		return core.JSONResult(answer)
+	})
+}
+
+// paths collects what a walk finds.
+type paths struct {
+	mu   sync.Mutex
+	all  []string
+	size int
+	full bool
+}
+
+// add takes entries of one folder. Their paths share one piece of memory.
+func (p *paths) add(_ *worker, in *folder, entries []entry) bool {
+	size := 0
+	for _, e := range entries {
+		size += len(in.path) + len(e.name)
+	}
+	var b strings.Builder
+	b.Grow(size)
+	for _, e := range entries {
+		b.WriteString(in.path)
+		b.WriteString(e.name)
+	}
+	text := b.String()
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range entries {
+		n := len(in.path) + len(e.name)
+		path := text[:n]
+		if e.name == "" {
+			path = in.shown("")
+		}
+		p.all = append(p.all, path)
+		text = text[n:]
+	}
+	p.size += size
+	p.full = p.full || p.size > maxGlob
+	return !p.full
+}
+
+// sorted gives the paths and whether some were left out. It may be called while
+// a walk is ending.
+func (p *paths) sorted() (all []string, full bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all = append([]string{}, p.all...)
+	slices.Sort(all)
+	return slices.Compact(all), p.full
+}
