@@ -278,10 +278,10 @@ func (p Path) Chmod(ctx context.Context, mode fs.FileMode) error {
 	return do(ctx, p, true, func(t tree, name string) error { return t.Chmod(name, mode) })
 }
 
-// Create opens a new file for writing; one that exists is an error.
+// Create opens a new file for writing and reading; one that exists is an error.
 func (p Path) Create(ctx context.Context, mode fs.FileMode) (*os.File, error) {
 	return on(ctx, p, false, func(t tree, name string) (*os.File, error) {
-		return t.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		return t.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	})
 }
 
