@@ -13,7 +13,11 @@ import (
 func definitions() []core.Definition {
 	return []core.Definition{
 		cwd(),
+		readFile(),
+		writeFile(),
 		glob(),
+		batchEdit(),
+		edit(),
 		sleep(),
 	}
 }
