@@ -50,7 +50,7 @@ var homes = map[string][]string{
 	"github.com/spf13/pflag":                 {"cmd/zen-mcp"},
 	"github.com/tailscale/hujson":            {"configs"},
 	"golang.org/x/sys":                       {"core/proc", "mcpserver"},
-	"golang.org/x/text":                      {"core"},
+	"golang.org/x/text":                      {"builtin", "core"},
 }
 
 // A listed package is what `go list` tells about one.
