@@ -130,7 +130,7 @@ func (c Catalog) Instantiate(scope *Scope) Published {
 			if len(out.Tools) < before {
 				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: "replaced by a later tool of the same name"})
 			}
-			out.Tools = append(out.Tools, t)
+			out.Tools = append(out.Tools, t.budgeted(scope))
 		}
 	}
 	return out

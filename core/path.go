@@ -53,6 +53,9 @@ func (s *Scope) Path(given string) (Path, error) {
 	abs = filepath.Clean(abs)
 	root, rel, ok := s.roots.locate(abs)
 	if !ok {
+		root, rel, ok = s.outputs().locate(abs)
+	}
+	if !ok {
 		return Path{}, s.roots.outside(given)
 	}
 	last := given[len(given)-1]

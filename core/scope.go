@@ -24,6 +24,7 @@ type Env struct {
 
 	current atomic.Pointer[snapshot]
 	files   keyedLocks
+	swept   atomic.Int64 // when old outputs were removed last, in Unix seconds
 }
 
 type snapshot struct {

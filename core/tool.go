@@ -17,6 +17,7 @@ type Tool struct {
 	Description string // for a model: short, English
 	Input       *jsonschema.Schema
 	Hints       Hints
+	Output      Output         // how much it may have to say
 	Meta        map[string]any // _meta in tools/list
 
 	// Run runs one call. Its error is for the model: it names the thing, says
