@@ -47,7 +47,7 @@ func (p *Places) Agent(id string) (Agent, error) {
 		}
 	}
 	if id == DefaultAgent {
-		return builtinAgent(), nil
+		return builtinAgent()
 	}
 	agents, _ := p.Agents()
 	ids := make([]string, len(agents))
@@ -83,14 +83,26 @@ func (p *Places) Agents() ([]Agent, error) {
 		}
 	}
 	if !seen[DefaultAgent] {
-		agents = append(agents, builtinAgent())
+		a, err := builtinAgent()
+		agents, errs = append(agents, a), append(errs, err)
 	}
 	slices.SortFunc(agents, func(a, b Agent) int { return strings.Compare(a.ID, b.ID) })
 	return agents, errors.Join(errs...)
 }
 
-func builtinAgent() Agent {
-	return Agent{AgentDefinition: core.AgentDefinition{ID: DefaultAgent, Name: "Default", Permissions: core.AllowAll()}}
+// builtinAgent is the factory's default agent, for those who have no file of it.
+func builtinAgent() (Agent, error) {
+	const file = "agents/" + DefaultAgent + agentSuffix
+	text, err := fs.ReadFile(Defaults(), file)
+	if err != nil {
+		return Agent{}, err
+	}
+	doc, err := Parse(file, text)
+	if err != nil {
+		return Agent{}, err
+	}
+	def, warnings, err := decodeAgent(doc)
+	return Agent{AgentDefinition: def, Warnings: warnings}, err
 }
 
 func readAgent(file string, ofProject bool) (Agent, error) {
@@ -105,25 +117,27 @@ func ReadAgent(file string) (core.AgentDefinition, []*Problem, error) {
 	if err != nil {
 		return core.AgentDefinition{}, nil, err
 	}
+	return decodeAgent(doc)
+}
+
+func decodeAgent(doc *Document) (core.AgentDefinition, []*Problem, error) {
 	var def core.AgentDefinition
-	warnings, err := doc.Decode(&def)
-	if err != nil {
-		return core.AgentDefinition{}, warnings, err
+	v := validator{doc: doc}
+	if v.decode(&def) {
+		v.least(int64(def.MaxRounds), 0, "maxRounds")
+		if def.ModelID != nil && *def.ModelID == "" {
+			v.fail(errors.New("is empty; without it the default model is used"), "modelId")
+		}
+		id := strings.TrimSuffix(filepath.Base(doc.File()), agentSuffix)
+		if def.ID != "" && def.ID != id {
+			v.warn(fmt.Errorf("is not used: the name of the file, %q, is the agent's id", id), "id")
+		}
+		def.ID = id
 	}
-	v := validator{doc: doc, warnings: warnings}
-	v.least(int64(def.MaxRounds), 0, "maxRounds")
-	if def.ModelID != nil && *def.ModelID == "" {
-		v.fail(errors.New("is empty; without it the default model is used"), "modelId")
+	if len(v.errs) > 0 {
+		def = core.AgentDefinition{} // half a definition must not be used
 	}
-	id := strings.TrimSuffix(filepath.Base(file), agentSuffix)
-	if def.ID != "" && def.ID != id {
-		v.warn(fmt.Errorf("is not used: the name of the file, %q, is the agent's id", id), "id")
-	}
-	if err := errors.Join(v.errs...); err != nil {
-		return core.AgentDefinition{}, v.warnings, err
-	}
-	def.ID = id
-	return def, v.warnings, nil
+	return def, v.warnings, errors.Join(v.errs...)
 }
 
 // plainName reports ids that are no plain name of a file: an id is never a path

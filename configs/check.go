@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailscale/hujson"
-
 	"zenmcp/core"
 	"zenmcp/core/rawjson"
 )
@@ -24,19 +22,32 @@ type checker struct {
 	warnings []*Problem
 }
 
+// maxProblems is how many errors and how many warnings of one document are
+// told. Whoever has more does not read them.
+const maxProblems = 50
+
+func (c *checker) fail(d *Document, err error) {
+	if len(c.errs) < maxProblems {
+		c.errs = append(c.errs, d.Problem(err))
+	}
+}
+
+// warn warns about the name of a member.
+func (c *checker) warn(m Member, err error) {
+	if len(c.warnings) < maxProblems {
+		c.warnings = append(c.warnings, m.Value.problem(m.offset, m.Value.path(), err))
+	}
+}
+
 func (c *checker) check(d *Document, t reflect.Type) {
 	if d.Kind() == rawjson.Null {
 		return
 	}
-	if t == reflect.TypeFor[core.Permissions]() {
-		names := make([]string, 0, 4)
-		for _, k := range core.Kinds() {
-			names = append(names, string(k))
-		}
-		c.unknown(d, names)
-	}
 	if decodesItself(t) {
 		c.try(d, t)
+		if t == reflect.TypeFor[core.Permissions]() {
+			c.permissions(d)
+		}
 		return
 	}
 	kind := d.Kind()
@@ -67,7 +78,7 @@ func (c *checker) check(d *Document, t reflect.Type) {
 // must notes an error unless the value is what it has to be.
 func (c *checker) must(d *Document, ok bool, what string) bool {
 	if !ok {
-		c.errs = append(c.errs, d.Problem(fmt.Errorf("must be %s, not %s", what, describe(d))))
+		c.fail(d, fmt.Errorf("must be %s, not %s", what, describe(d)))
 	}
 	return ok
 }
@@ -81,7 +92,7 @@ func (c *checker) try(d *Document, t reflect.Type) {
 	case errors.As(err, &wrong) && !decodesItself(t):
 		c.must(d, false, expected(t))
 	default:
-		c.errs = append(c.errs, d.Problem(err))
+		c.fail(d, err)
 	}
 }
 
@@ -112,7 +123,10 @@ func describe(d *Document) string {
 	case rawjson.String:
 		return "text"
 	}
-	return string(d.JSON())
+	if text := string(d.JSON()); len(text) < 30 {
+		return text
+	}
+	return "such a long number"
 }
 
 // fields checks an object that becomes a struct.
@@ -140,34 +154,46 @@ func (c *checker) fields(d *Document, t reflect.Type) {
 	}
 }
 
+// permissions warns of misspelt keys: what they were to permit is not permitted.
+func (c *checker) permissions(d *Document) {
+	kinds := make([]string, 0, len(core.Kinds()))
+	for _, k := range core.Kinds() {
+		kinds = append(kinds, string(k))
+	}
+	c.unknown(d, kinds)
+	for _, m := range d.Members() {
+		c.unknown(m.Value, []string{"allow", "deny"})
+	}
+}
+
 // unknown warns of keys that look like a mistyped known one. Other unknown keys
 // are left alone: newer programs and the user's own notes have them.
 func (c *checker) unknown(d *Document, known []string) {
-	for _, m := range d.Members() {
-		near := core.Nearest(m.Name, known)
-		if near == "" || near == m.Name || len(m.Name) < 4 {
+	members := d.Members()
+	there := make(map[string]bool, len(members))
+	for _, m := range members {
+		there[m.Name] = true
+	}
+	for _, m := range members {
+		if slices.Contains(known, m.Name) || len(m.Name) < 4 { // short ones are alike by chance
 			continue
 		}
-		if _, taken := d.At(near); !taken {
-			c.warnings = append(c.warnings, m.Value.Problem(fmt.Errorf("unknown key; did you mean %q?", near)))
+		near := core.Nearest(m.Name, known)
+		if near != "" && (!there[near] || strings.EqualFold(near, m.Name)) {
+			c.warn(m, fmt.Errorf("is no known key; did you mean %q?", near))
 		}
 	}
 }
 
 // duplicates warns of names that an object has twice, at every depth.
 func (c *checker) duplicates(d *Document) {
-	if obj, ok := d.value.Value.(*hujson.Object); ok {
-		seen := make(map[string]bool, len(obj.Members))
-		for _, m := range obj.Members {
-			name := literal(m.Name)
-			if seen[name] {
-				c.warnings = append(c.warnings, d.problem(m.Name.StartOffset, append(slices.Clip(d.path), name),
-					errors.New("is given twice; the last one counts")))
-			}
-			seen[name] = true
+	all := d.allMembers()
+	seen := make(map[string]bool, len(all))
+	for _, m := range all {
+		if seen[m.Name] {
+			c.warn(m, errors.New("is given twice; the last one counts"))
 		}
-	}
-	for _, m := range d.Members() {
+		seen[m.Name] = true
 		c.duplicates(m.Value)
 	}
 	for _, e := range d.Elements() {

@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"zenmcp/core"
+	"zenmcp/core/rawjson"
 )
 
 // Config reads config.json of the home. Without one, or without a home, the
@@ -30,23 +34,36 @@ func (p *Places) Config() (core.Config, []*Problem, error) {
 		return core.Config{}, nil, err
 	}
 	var config core.Config
-	warnings, err := doc.Decode(&config)
-	if err != nil {
-		return core.Config{}, warnings, err
+	v := validator{doc: doc}
+	if v.decode(&config) {
+		v.config(config)
+		v.readable(config)
 	}
-	v := validator{doc: doc, warnings: warnings}
-	v.config(config)
-	if err := errors.Join(v.errs...); err != nil {
-		return core.Config{}, v.warnings, err
+	if len(v.errs) > 0 {
+		config = core.Config{}
 	}
-	return config, v.warnings, nil
+	return config, v.warnings, errors.Join(v.errs...)
 }
 
-// A validator collects what is wrong with the values of a document.
+// A validator collects what is wrong with a document.
 type validator struct {
 	doc      *Document
 	errs     []error
 	warnings []*Problem
+}
+
+// decode decodes the document and reports whether there is a value to look at.
+func (v *validator) decode(value any) bool {
+	if v.doc.Kind() != rawjson.Object {
+		v.fail(errors.New("the file must hold one object, { … }"))
+		return false
+	}
+	warnings, err := v.doc.Decode(value)
+	v.warnings = append(v.warnings, warnings...)
+	if err != nil {
+		v.errs = append(v.errs, err)
+	}
+	return err == nil
 }
 
 func (v *validator) fail(err error, path ...string) {
@@ -90,6 +107,19 @@ func (v *validator) config(c core.Config) {
 	v.least(c.MaxDownloadBytes, 0, "maxDownloadBytes")
 }
 
+// readable warns when keys lie in a file that others can read (B08).
+func (v *validator) readable(c core.Config) {
+	info, err := os.Stat(v.doc.File())
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
+		return
+	}
+	for i, e := range c.Endpoints {
+		if e.APIKey != "" && !strings.HasPrefix(e.APIKey, "${") {
+			v.warn(fmt.Errorf("others on this machine may read the key; chmod 600 %q", v.doc.File()), "endpoints", strconv.Itoa(i), "apiKey")
+		}
+	}
+}
+
 // ids checks the ids of a list and returns them. Of equal ones the first counts.
 func (v *validator) ids(list string, n int, id func(int) string) []string {
 	all := make([]string, n)
@@ -107,7 +137,9 @@ func (v *validator) ids(list string, n int, id func(int) string) []string {
 
 // refers checks that id is one of ids.
 func (v *validator) refers(what, id string, ids []string, path ...string) {
-	if !slices.Contains(ids, id) {
+	if id == "" {
+		v.warn(fmt.Errorf("is missing or empty; it is the id of an %s", what), path...)
+	} else if !slices.Contains(ids, id) {
 		v.warn(fmt.Errorf("there is no %s with the id %q%s", what, id, core.DidYouMean(id, ids)), path...)
 	}
 }

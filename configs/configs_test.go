@@ -1,8 +1,11 @@
 package configs_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"zenmcp/configs"
@@ -53,5 +56,45 @@ func TestNothingOnDisk(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(p.Home); len(entries) > 0 {
 		t.Errorf("reading wrote %v", entries)
+	}
+}
+
+func compact(t *testing.T, raw json.RawMessage) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Files of a foreign project are read too. None may cost much, whatever it holds:
+// what is told about one has an end, and so has its size.
+func TestHugeFiles(t *testing.T) {
+	t.Parallel()
+	fill := func(piece string) string { return strings.Repeat(piece, configs.MaxFileSize/16/len(piece)) }
+	for name, text := range map[string]string{
+		"duplicate keys":   `{` + fill(`"a":1,`) + `}`,
+		"near keys":        `{` + fill(`"mesages":1,`) + `}`,
+		"wrong types":      `{"messages":[` + fill(`1,`) + `]}`,
+		"lists in lists":   strings.Repeat("[", 99) + fill(`1,`) + strings.Repeat("]", 99),
+		"unclosed strings": fill(`"`) + `"`,
+		"comments":         fill(`/**/`) + `{}`,
+	} {
+		doc, err := configs.Parse("F", []byte(text))
+		if err == nil {
+			var warnings []*configs.Problem
+			warnings, err = doc.Decode(new(core.AgentDefinition))
+			if len(warnings) > 100 {
+				t.Errorf("%s: %d warnings", name, len(warnings))
+			}
+		}
+		if problems := configs.Problems(err); len(problems) > 100 {
+			t.Errorf("%s: %d errors", name, len(problems))
+		}
+	}
+	_, err := configs.ReadFile(write(t, filepath.Join(t.TempDir(), "x.json"), strings.Repeat(" ", configs.MaxFileSize+1)))
+	if err == nil || !strings.HasSuffix(err.Error(), "x.json: is larger than 4 MB") {
+		t.Errorf("got %v", err)
 	}
 }

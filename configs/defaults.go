@@ -8,7 +8,7 @@ import (
 //go:embed defaults
 var defaults embed.FS
 
-// Defaults are the factory's files in their folders, as Init writes them.
+// Defaults are the factory's files as they lie in a new home.
 func Defaults() fs.FS {
 	sub, err := fs.Sub(defaults, "defaults")
 	if err != nil {

@@ -20,17 +20,18 @@ import (
 )
 
 // MaxFileSize is the largest file that is read, in bytes.
-const MaxFileSize = 16 << 20
+const MaxFileSize = 4 << 20
 
 // maxDepth is how deep lists and objects may lie in each other.
-const maxDepth = 1000
+const maxDepth = 100
 
 // A Document is a JSON file, or a value within one, that knows where it stands.
 // The text may have comments, trailing commas, a BOM, and either line end.
 type Document struct {
 	*source
 	value *hujson.Value
-	path  []string
+	in    *Document // nil for the whole file
+	name  string    // or index, in there
 }
 
 type source struct {
@@ -108,7 +109,7 @@ func (s *source) File() string { return s.file }
 
 // JSON is the value as standard JSON. It must not be changed.
 func (d *Document) JSON() json.RawMessage {
-	return d.json[d.value.StartOffset:d.value.EndOffset]
+	return d.json[d.value.StartOffset:d.value.EndOffset:d.value.EndOffset]
 }
 
 // Kind is the type of the value.
@@ -116,30 +117,41 @@ func (d *Document) Kind() rawjson.Kind { return rawjson.KindOf(d.JSON()) }
 
 // A Member is a name and value of an object.
 type Member struct {
-	Name  string
-	Value *Document
+	Name   string
+	Value  *Document
+	offset int // of the name
 }
 
 // Members lists the members of an object in the order of the text. Of members
 // with the same name only the last is listed. It lists nothing for other values.
 func (d *Document) Members() []Member {
+	all := d.allMembers()
+	last := make(map[string]int, len(all))
+	for i, m := range all {
+		last[m.Name] = i
+	}
+	members := all[:0]
+	for i, m := range all {
+		if last[m.Name] == i {
+			members = append(members, m)
+		}
+	}
+	return members
+}
+
+// allMembers lists all members, also those whose name comes again.
+func (d *Document) allMembers() []Member {
 	obj, ok := d.value.Value.(*hujson.Object)
 	if !ok {
 		return nil
 	}
-	members := make([]Member, 0, len(obj.Members))
-	index := make(map[string]int, len(obj.Members))
+	all := make([]Member, len(obj.Members))
 	for i := range obj.Members {
-		name := literal(obj.Members[i].Name)
-		m := Member{name, d.below(name, &obj.Members[i].Value)}
-		if at, twice := index[name]; twice {
-			members[at] = m
-			continue
-		}
-		index[name] = len(members)
-		members = append(members, m)
+		m := &obj.Members[i]
+		name, _ := m.Name.Value.(hujson.Literal)
+		all[i] = Member{name.String(), d.below(name.String(), &m.Value), m.Name.StartOffset}
 	}
-	return members
+	return all
 }
 
 // Elements lists the elements of a list; nothing for other values.
@@ -182,19 +194,22 @@ func (d *Document) child(name string) *Document {
 }
 
 func (d *Document) below(name string, v *hujson.Value) *Document {
-	return &Document{d.source, v, append(slices.Clip(d.path), name)}
+	return &Document{d.source, v, d, name}
 }
 
-func literal(v hujson.Value) string {
-	l, _ := v.Value.(hujson.Literal)
-	return l.String()
+// path leads from the top of the file to the value.
+func (d *Document) path() []string {
+	if d.in == nil {
+		return nil
+	}
+	return append(d.in.path(), d.name)
 }
 
 // Problem says that err is about this value. If it is a [core.FieldError] it is
 // about what lies at its path below.
 func (d *Document) Problem(err error) *Problem {
 	var field *core.FieldError
-	path := d.path
+	path := d.path()
 	if errors.As(err, &field) {
 		d, _ = d.At(field.Path...)
 		path, err = slices.Concat(path, field.Path), field.Err

@@ -6,8 +6,7 @@
 // [Places.Of] gives the loaders the folders and files of their dimension. Files
 // are JSON as people write it, with comments, trailing commas and a BOM; what is
 // wrong in one is reported as a [Problem] with its line and column. Reading
-// never writes. Only Init and [WriteFile] do, and neither over a file that
-// exists unless it is told to.
+// never writes; only [WriteFile] does, and not over a file unless it is told to.
 package configs
 
 import (
@@ -72,10 +71,10 @@ type spot struct {
 type base int
 
 const (
-	given   base = iota // named by a flag
-	project             // below the project's folder
-	home                // below the home of the system, ~/.ai-zen
-	shared              // below ~, where several programs agree
+	named     base = iota // by a flag, which is the spot's name
+	inProject             // below the project's folder
+	inHome                // below the home of the system, ~/.ai-zen
+	inShared              // below ~, where several programs agree
 )
 
 // layout is design §5: the places of every dimension, the highest priority
@@ -86,21 +85,21 @@ var layout = map[core.Kind]struct {
 	spots []spot
 }{
 	kindAgent: {spots: []spot{
-		{project, ".ai-zen/agents"}, {home, "agents"},
+		{inProject, ".ai-zen/agents"}, {inHome, "agents"},
 	}},
 	core.KindSubagent: {runs: true, spots: []spot{
-		{given, "--sub-agents"}, {project, ".ai-zen/sub-agents"}, {home, "sub-agents"},
+		{named, "--sub-agents"}, {inProject, ".ai-zen/sub-agents"}, {inHome, "sub-agents"},
 	}},
 	core.KindTool: {runs: true, spots: []spot{
-		{given, "--tools"}, {project, ".ai-zen/tools"}, {home, "tools"},
+		{named, "--tools"}, {inProject, ".ai-zen/tools"}, {inHome, "tools"},
 	}},
 	core.KindSkill: {spots: []spot{
-		{given, "--skills"}, {project, ".ai-zen/skills"}, {project, ".agents/skills"},
-		{home, "skills"}, {shared, ".agents/skills"},
+		{named, "--skills"}, {inProject, ".ai-zen/skills"}, {inProject, ".agents/skills"},
+		{inHome, "skills"}, {inShared, ".agents/skills"},
 	}},
 	core.KindMCP: {runs: true, file: true, spots: []spot{
-		{given, "--mcp-config"}, {project, ".mcp.json"}, {project, ".ai-zen/mcp.json"}, {project, ".agents/mcp.json"},
-		{home, "mcp.json"}, {shared, ".agents/mcp.json"},
+		{named, "--mcp-config"}, {inProject, ".mcp.json"}, {inProject, ".ai-zen/mcp.json"}, {inProject, ".agents/mcp.json"},
+		{inHome, "mcp.json"}, {inShared, ".agents/mcp.json"},
 	}},
 }
 
@@ -123,8 +122,8 @@ func Find(o Options) (*Places, error) {
 	p.given = map[core.Kind][]string{
 		core.KindSkill: o.Skills, core.KindSubagent: o.SubAgents, core.KindTool: o.Tools, core.KindMCP: o.MCPConfig,
 	}
-	for kind, paths := range p.given {
-		if p.given[kind], err = p.existing(kind, paths); err != nil {
+	for _, kind := range core.Kinds() {
+		if p.given[kind], err = p.existing(kind, p.given[kind]); err != nil {
 			return nil, err
 		}
 	}
@@ -180,13 +179,13 @@ func (p *Places) warn(format string, args ...any) {
 // existing makes the paths of a flag absolute.
 func (p *Places) existing(kind core.Kind, paths []string) ([]string, error) {
 	out := make([]string, len(paths))
-	for i, given := range paths {
-		abs, err := p.abs(given)
+	for i, path := range paths {
+		abs, err := p.abs(path)
 		if err == nil {
 			err = mustBe(abs, !layout[kind].file)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s %q: %w", layout[kind].spots[0].name, given, err)
+			return nil, fmt.Errorf("%s %q: %w", layout[kind].spots[0].name, path, err)
 		}
 		out[i] = abs
 	}
@@ -247,15 +246,15 @@ func (p *Places) all(kind core.Kind) []Place {
 	}
 	for _, s := range layout[kind].spots {
 		switch s.base {
-		case given:
+		case named:
 			for _, path := range p.given[kind] {
 				places = append(places, Place{Path: path})
 			}
-		case project:
+		case inProject:
 			add(p.Project, s.name, true)
-		case home:
+		case inHome:
 			add(p.Home, s.name, false)
-		case shared:
+		case inShared:
 			add(p.userHome, s.name, false)
 		}
 	}

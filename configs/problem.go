@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -37,6 +38,26 @@ func (p *Problem) Error() string {
 }
 
 func (p *Problem) Unwrap() error { return p.Err }
+
+// Problems takes joined errors apart. An error that is no Problem becomes one
+// without a place.
+func Problems(err error) []*Problem {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Problem
+		for _, e := range joined.Unwrap() {
+			all = append(all, Problems(e)...)
+		}
+		return all
+	}
+	var p *Problem
+	if errors.As(err, &p) {
+		return []*Problem{p}
+	}
+	return []*Problem{{Err: err}}
+}
 
 // excerptWidth is how many code points of a line an excerpt shows on each side.
 const excerptWidth = 50

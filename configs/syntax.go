@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -88,6 +90,10 @@ var parserError = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
 // syntax turns the parser's error into a located one, in words for somebody who
 // has the file open.
 func (s *source) syntax(err error) *Problem {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		offset, err := s.explainEnd()
+		return s.problem(offset, nil, err)
+	}
 	found := parserError.FindStringSubmatch(err.Error())
 	if found == nil {
 		return s.problem(0, nil, err)
@@ -98,30 +104,27 @@ func (s *source) syntax(err error) *Problem {
 	for ; line > 1; line-- {
 		offset += bytes.IndexByte(s.text[offset:], '\n') + 1
 	}
-	offset = min(offset+column-1, len(s.text))
-	offset, err = s.explain(offset, errors.Unwrap(err))
+	offset, err = s.explain(offset+column-1, errors.Unwrap(err))
 	return s.problem(offset, nil, err)
 }
 
 func (s *source) explain(offset int, err error) (int, error) {
-	if offset == len(s.text) {
-		return s.explainEnd(offset)
-	}
 	switch c := s.text[offset]; {
 	case c == '\'' || c == '`':
 		return offset, fmt.Errorf("unexpected %c; text and names stand in double quotes", c)
-	case c == '"' && !bytes.Contains([]byte(err.Error()), []byte("invalid character")):
+	case !strings.HasPrefix(err.Error(), "invalid literal"):
+		return offset, err
+	case c == '"':
 		return s.explainString(offset)
-	case 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '$':
-		return offset, errors.New("this is no JSON value; text and names stand in double quotes")
 	case '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.':
 		return offset, errors.New("this is not a number as JSON writes it")
 	}
-	return offset, err
+	return offset, errors.New("this is no JSON value; text and names stand in double quotes")
 }
 
 // explainEnd is for files that stop too early.
-func (s *source) explainEnd(offset int) (int, error) {
+func (s *source) explainEnd() (int, error) {
+	offset := len(s.text)
 	brackets, other := s.open(maxDepth)
 	switch {
 	case other >= 0 && s.text[other] == '"':
