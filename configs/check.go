@@ -175,7 +175,7 @@ func (c *checker) unknown(d *Document, known []string) {
 		there[m.Name] = true
 	}
 	for _, m := range members {
-		if slices.Contains(known, m.Name) || len(m.Name) < 4 { // short ones are alike by chance
+		if slices.Contains(known, m.Name) {
 			continue
 		}
 		near := core.Nearest(m.Name, known)

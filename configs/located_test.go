@@ -134,16 +134,16 @@ func TestConfigIsChecked(t *testing.T) {
 		},
 		{
 			name: "what refers to nothing", text: `{"endpoints": [{"id": "openai"}, {"id": "openai"}, {"id": "x", "baseUrl": "api.x.com"}],
-"models": [{"id": "gpt", "endpointId": "openia"}, {"id": "o"}],
+"models": [{"id": "gpt5", "endpointId": "openia"}, {"id": "o"}],
 "imageModels": [{"id": "i", "endpointId": "none"}],
-"defaultModel": "gtp", "defaultImageModel": "j9999", "defaultAgent": "a"}`,
+"defaultModel": "gtp5", "defaultImageModel": "j9999", "defaultAgent": "a"}`,
 			warnings: `F:1:41: endpoints.1.id: "openai" is the id of an entry before it, which is the one that counts
 F:1:75: endpoints.2.baseUrl: is not an http or https URL
-F:2:40: models.0.endpointId: there is no endpoint with the id "openia"; did you mean "openai"?
-F:2:51: models.1.endpointId: is missing or empty; it is the id of an endpoint
+F:2:41: models.0.endpointId: there is no endpoint with the id "openia"; did you mean "openai"?
+F:2:52: models.1.endpointId: is missing or empty; it is the id of an endpoint
 F:3:43: imageModels.0.endpointId: there is no endpoint with the id "none"
-F:4:17: defaultModel: there is no model with the id "gtp"; did you mean "gpt"?
-F:4:45: defaultImageModel: there is no image model with the id "j9999"
+F:4:17: defaultModel: there is no model with the id "gtp5"; did you mean "gpt5"?
+F:4:46: defaultImageModel: there is no image model with the id "j9999"
 `,
 		},
 		{name: "an agent is no path", text: `{"defaultAgent": "../x"}`, errs: "F:1:18: defaultAgent: id \"../x\" is not the plain name of a file\n"},
