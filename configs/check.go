@@ -154,15 +154,30 @@ func (c *checker) fields(d *Document, t reflect.Type) {
 	}
 }
 
-// permissions warns of misspelt keys: what they were to permit is not permitted.
+// permissions looks closer where a slip would permit too much or too little:
+// misspelt keys are warned of, as everywhere, but a key that is given twice is an
+// error, since nobody can know which one was meant (decision 30).
 func (c *checker) permissions(d *Document) {
 	kinds := make([]string, 0, len(core.Kinds()))
 	for _, k := range core.Kinds() {
 		kinds = append(kinds, string(k))
 	}
 	c.unknown(d, kinds)
+	c.once(d)
 	for _, m := range d.Members() {
 		c.unknown(m.Value, []string{"allow", "deny"})
+	}
+}
+
+// once insists that an object has no other member of the value's name.
+func (c *checker) once(d *Document) {
+	if d.in == nil {
+		return
+	}
+	others := d.in.allMembers()
+	named := func(m Member) bool { return strings.EqualFold(m.Name, d.name) }
+	if i := slices.IndexFunc(others, named); i >= 0 && slices.ContainsFunc(others[i+1:], named) {
+		c.fail(d, errors.New("is there twice; keep one of them"))
 	}
 }
 
@@ -191,7 +206,7 @@ func (c *checker) duplicates(d *Document) {
 	seen := make(map[string]bool, len(all))
 	for _, m := range all {
 		if seen[m.Name] {
-			c.warn(m, errors.New("is given twice; the last one counts"))
+			c.warn(m, errors.New("is there twice; the last one counts"))
 		}
 		seen[m.Name] = true
 		c.duplicates(m.Value)

@@ -153,7 +153,7 @@ F:4:46: defaultImageModel: there is no image model with the id "j9999"
 				"F:4:1: inlineimages: is no known key; did you mean \"inlineImages\"?\n" +
 				"F:6:12: endpoints.0.apikey: is no known key; did you mean \"apiKey\"?\n" +
 				"F:6:26: endpoints.0.baseURL: is no known key; did you mean \"baseUrl\"?\n" +
-				"F:6:1: endpoints.0.id: is given twice; the last one counts\n",
+				"F:6:1: endpoints.0.id: is there twice; the last one counts\n",
 		},
 	}
 	for _, test := range tests {
@@ -211,11 +211,17 @@ func TestPermissionsAreChecked(t *testing.T) {
 		{name: "a list in a list", text: `{"permissions": {"tools": {"deny": [["rm"]]}}}`,
 			errs: "F:1:36: permissions.tools.deny: must be a list of names, but holds [rm]\n"},
 		{name: "null list", text: `{"permissions": {"tools": {"deny": null}}}`, errs: "F:1:36: permissions.tools.deny: must be a list of names\n"},
-		{name: "no object", text: `{"permissions": ["*"]}`, errs: "F:1:17: permissions: permissions must be an object with tools, skills, mcps and subagents\n"},
+		{name: "no object", text: `{"permissions": ["*"]}`, errs: "F:1:17: Permissions: permissions must be an object with tools, skills, mcps and subagents\n"},
 		{name: "other letters", text: `{"permissions": {"tool": {"allow": []}, "subAgents": {"allow": []}, "mcps": {"deny": [], "alow": []}}}`,
 			warnings: "F:1:18: permissions.tool: is no known key; did you mean \"tools\"?\n" +
 				"F:1:41: permissions.subAgents: is no known key; did you mean \"subagents\"?\n" +
 				"F:1:90: permissions.mcps.alow: is no known key; did you mean \"allow\"?\n"},
+		{name: "twice", text: "{\"permissions\": {},\n\"permissions\": {\"tools\": {\"allow\": []}, \"tools\": {\"allow\": [\"*\"]}}}",
+			errs:     "F:2:50: permissions.tools: is there twice; keep one of them\nF:2:16: permissions: is there twice; keep one of them\n",
+			warnings: "F:2:1: permissions: is there twice; the last one counts\nF:2:41: permissions.tools: is there twice; the last one counts\n"},
+		{name: "twice in other letters", text: `{"Permissions": {}, "permissions": {}}`,
+			errs:     "F:1:17: Permissions: is there twice; keep one of them\nF:1:36: permissions: is there twice; keep one of them\n",
+			warnings: "F:1:2: Permissions: is no known key; did you mean \"permissions\"?\n"},
 		{name: "misspelt", text: `{"permisions": {"tools": {"allow": ["*"]}}}`, warnings: "F:1:2: permisions: is no known key; did you mean \"permissions\"?\n"},
 		{name: "other fields", text: `{"id": "other", "modelId": "", "maxRounds": -1, "function": {"name": 1}, "messages": [{"role": "system", "content": [{}]}]}`,
 			errs: "F:1:70: function.name: must be text, not 1\n"},
