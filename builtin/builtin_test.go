@@ -1,35 +1,88 @@
 package builtin
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"zenmcp/core"
+	"zenmcp/core/coretest"
 )
 
-func TestSourceFindsEveryTool(t *testing.T) {
+var update = flag.Bool("update", false, "write the golden files of the tools' definitions")
+
+func TestSource(t *testing.T) {
 	t.Parallel()
-	catalog, err := core.Discover(t.Context(), Source())
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := &core.Env{}
-	env.Update(core.Config{}, catalog)
-	scope, err := core.NewScope(env, core.AgentDefinition{Permissions: core.AllowAll()}, t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	published := scope.Tools()
+	coretest.TestSource(t, Source())
+}
+
+// A published tool is one entry of tools/list.
+type published struct {
+	Name        string          `json:"name"`
+	Title       string          `json:"title"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"inputSchema"`
+	Annotations struct {
+		ReadOnly    bool `json:"readOnlyHint"`
+		Destructive bool `json:"destructiveHint"`
+		Idempotent  bool `json:"idempotentHint"`
+		OpenWorld   bool `json:"openWorldHint"`
+	} `json:"annotations"`
+	Meta map[string]any `json:"_meta,omitempty"`
+}
+
+func publish(t *testing.T, tool core.Tool) published {
+	p := published{Name: tool.Name, Title: tool.Title, Description: tool.Description,
+		InputSchema: mustJSON(t, tool.Input), Meta: tool.Meta}
+	p.Annotations.ReadOnly = tool.Hints.ReadOnly
+	p.Annotations.Destructive = tool.Hints.Destructive
+	p.Annotations.Idempotent = tool.Hints.Idempotent
+	p.Annotations.OpenWorld = tool.Hints.OpenWorld
+	return p
+}
+
+// A changed definition is a change of behaviour for every model, so it is seen
+// in review: testdata/definitions has one file for each tool.
+func TestDefinitions(t *testing.T) {
+	t.Parallel()
 	for _, d := range definitions() {
-		if d.Available != nil {
-			continue
-		}
-		if _, ok := published.Tool(d.Name); !ok {
-			t.Errorf("%s is not published", d.Name)
+		t.Run(d.Name, func(t *testing.T) {
+			t.Parallel()
+			got, err := json.MarshalIndent(publish(t, d.Tool), "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, '\n')
+			golden := filepath.Join("testdata", "definitions", d.Name+".json")
+			if *update {
+				write(t, golden, got)
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s differs (go test ./builtin -update writes it): %v\n%s", golden, err, got)
+			}
+		})
+	}
+}
+
+// maxListSize is what the tools that every client sees may cost, in bytes of
+// tools/list (design §4): they are paid on every request to a model.
+const maxListSize = 8000
+
+func TestListSize(t *testing.T) {
+	t.Parallel()
+	var list []published
+	for _, d := range definitions() {
+		if d.Available == nil {
+			list = append(list, publish(t, d.Tool))
 		}
 	}
-	tool, _ := published.Tool("cwd")
-	res, err := tool.Run(t.Context(), &core.Call{})
-	if err != nil || res.Text() != scope.Dir() {
-		t.Errorf("cwd = %v, %v; want %q", res, err, scope.Dir())
+	size := len(mustJSON(t, list))
+	t.Logf("%d tools, %d bytes", len(list), size)
+	if size >= maxListSize {
+		t.Errorf("the list of %d tools has %d bytes, want less than %d", len(list), size, maxListSize)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -41,12 +42,16 @@ func TestVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			var table struct {
-				Tool  string
-				Cases []json.RawMessage
+				Tool     string
+				Confined bool // run it with a root as well as without
+				Cases    []json.RawMessage
 			}
 			decodeStrict(t, data, &table)
 			for _, raw := range table.Cases {
-				runVector(t, table.Tool, raw)
+				runVector(t, table.Tool, raw, false)
+				if table.Confined {
+					runVector(t, table.Tool, raw, true)
+				}
 			}
 		})
 	}
@@ -123,22 +128,29 @@ func decodeStrict(t *testing.T, data []byte, v any) {
 	}
 }
 
-func runVector(t *testing.T, tool string, raw json.RawMessage) {
-	var head struct{ ID, Requires string }
+func runVector(t *testing.T, tool string, raw json.RawMessage, confined bool) {
+	var head struct {
+		ID, Requires string
+		Args         struct{ Path any }
+	}
 	if err := json.Unmarshal(raw, &head); err != nil || head.ID == "" {
 		t.Fatalf("a vector without id: %.200s", raw)
 	}
-	if !satisfied(t, head.Requires) {
+	if path, _ := head.Args.Path.(string); confined && filepath.IsAbs(path) || !satisfied(t, head.Requires) {
 		return
 	}
-	t.Run(head.ID, func(t *testing.T) {
+	name := head.ID
+	if confined {
+		name += "-confined"
+	}
+	t.Run(name, func(t *testing.T) {
 		t.Parallel()
 		root := t.TempDir()
 		var v vector
 		decodeStrict(t, bytes.ReplaceAll(raw, []byte("{{ROOT}}"), bytes.Trim(mustJSON(t, root), `"`)), &v)
 		usual := v.prepare(t, root)
 		before := snapshot(t, root)
-		answer, failed := v.call(t, tool, root)
+		answer, failed := v.call(t, tool, root, confined)
 		v.Want.check(t, answer, failed)
 		check := func() error { return v.Want.checkFS(before, snapshot(t, root), usual) }
 		err := check()
@@ -238,13 +250,17 @@ func (e vectorEntry) content() []byte {
 }
 
 // call runs the tool as a client would reach it, through the three phases.
-func (v *vector) call(t *testing.T, tool, root string) (answer string, failed bool) {
+func (v *vector) call(t *testing.T, tool, root string, confined bool) (answer string, failed bool) {
 	t.Helper()
 	dir := filepath.Join(root, v.Cwd)
 	if v.EnvCwd != "" {
 		dir = v.EnvCwd
 	}
-	scope := newScope(t, v.Config, dir)
+	var roots []string
+	if confined {
+		roots = append(roots, root)
+	}
+	scope := newScope(t, v.Config, dir, roots...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if v.Abort == "before the call" {
@@ -271,8 +287,8 @@ func (v *vector) call(t *testing.T, tool, root string) (answer string, failed bo
 	return callTool(t, ctx, scope, tool, args)
 }
 
-// newScope is a client that may use every built-in tool in dir.
-func newScope(t testing.TB, config core.Config, dir string) *core.Scope {
+// newScope is a client that may use every built-in tool in dir; roots confine it.
+func newScope(t testing.TB, config core.Config, dir string, roots ...string) *core.Scope {
 	t.Helper()
 	catalog, err := core.Discover(t.Context(), Source())
 	if err != nil {
@@ -280,12 +296,16 @@ func newScope(t testing.TB, config core.Config, dir string) *core.Scope {
 	}
 	env := &core.Env{StateDir: t.TempDir()}
 	env.Update(config, catalog)
-	scope, err := core.NewScope(env, core.AgentDefinition{Permissions: core.AllowAll()}, dir, nil)
+	confined, err := core.OpenRoots(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope, err := core.NewScope(env, core.AgentDefinition{Permissions: core.AllowAll()}, dir, confined)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := scope.Close(); err != nil {
+		if err := errors.Join(scope.Close(), confined.Close()); err != nil {
 			t.Error(err)
 		}
 	})
