@@ -110,7 +110,7 @@ func (c *Conn) batchesAllowed() bool {
 
 // writePart adds an answer to its batch, and sends the batch if it was the last.
 func (c *Conn) writePart(ctx context.Context, b *batch, resp *jsonrpc.Response) error {
-	part, err := appendMessage(nil, resp)
+	part, err := Append(nil, resp)
 	if err != nil {
 		return err
 	}

@@ -137,13 +137,13 @@ func (c *Conn) sendQueue() {
 
 // appendLine appends msg and a line feed.
 func appendLine(buf []byte, msg jsonrpc.Message) ([]byte, error) {
-	buf, err := appendMessage(buf, msg)
+	buf, err := Append(buf, msg)
 	return append(buf, '\n'), err
 }
 
-// appendMessage appends msg as the SDK would encode it, but does not look into
-// params and results. It fails only for requests.
-func appendMessage(buf []byte, msg jsonrpc.Message) ([]byte, error) {
+// Append appends msg as the SDK would encode it, but does not look into params and
+// results: those are sent as the caller encoded them. It fails only for requests.
+func Append(buf []byte, msg jsonrpc.Message) ([]byte, error) {
 	if line, ok := appendPlain(buf, msg); ok {
 		return line, nil
 	}

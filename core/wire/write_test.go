@@ -38,7 +38,7 @@ func TestAppendMessageLikeTheSDK(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := appendMessage([]byte("x"), msg)
+			got, err := Append([]byte("x"), msg)
 			if err != nil || string(got) != "x"+string(want) {
 				t.Errorf("%#v:\ngot  %s, %v\nwant x%s", msg, got, err, want)
 			}
@@ -48,14 +48,14 @@ func TestAppendMessageLikeTheSDK(t *testing.T) {
 
 func TestAppendMessageThatCannotBeEncoded(t *testing.T) {
 	t.Parallel()
-	got, err := appendMessage(nil, &jsonrpc.Response{
+	got, err := Append(nil, &jsonrpc.Response{
 		ID:    testID(t, 3.0),
 		Error: &jsonrpc.Error{Data: json.RawMessage("{")},
 	})
 	if err != nil || !strings.HasPrefix(string(got), `{"jsonrpc":"2.0","id":3,"error":{"code":-32603,`) {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if _, err := appendMessage(nil, &jsonrpc.Request{Method: "m", Params: json.RawMessage("\n")}); err == nil {
+	if _, err := Append(nil, &jsonrpc.Request{Method: "m", Params: json.RawMessage("\n")}); err == nil {
 		t.Error("a bad request was encoded")
 	}
 }
@@ -67,7 +67,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.ReportAllocs()
 		var buf []byte
 		for b.Loop() {
-			buf, _ = appendMessage(buf[:0], resp)
+			buf, _ = Append(buf[:0], resp)
 		}
 	})
 	b.Run("sdk", func(b *testing.B) {
