@@ -42,6 +42,9 @@ type Call struct {
 	Scope *Scope
 	// Progress, if not nil, is told how far the call is. See [Call.Report].
 	Progress func(Progress)
+	// Sessionless says that the caller has no session, so that nothing which it
+	// did before this call can be asked of it (decision 26).
+	Sessionless bool
 	// Elicit, if not nil, asks the client's user, with the params of
 	// elicitation/create and its result. Nil means that nobody can be asked.
 	Elicit func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
