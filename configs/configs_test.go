@@ -23,19 +23,10 @@ func write(t *testing.T, file, text string) string {
 	return file
 }
 
-// find returns the places of a user who has nothing, and the user's home.
+// find returns the places of a user who has nothing yet.
 func find(t *testing.T, o configs.Options) *configs.Places {
 	t.Helper()
-	o.UserHome = t.TempDir()
-	o.Getenv = func(string) string { return "" }
-	if o.Project == "" {
-		o.Project = t.TempDir()
-	}
-	p, err := configs.Find(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return newUser(t).find(t, o)
 }
 
 func TestNothingOnDisk(t *testing.T) {

@@ -211,7 +211,7 @@ func TestPermissionsAreChecked(t *testing.T) {
 		{name: "a list in a list", text: `{"permissions": {"tools": {"deny": [["rm"]]}}}`,
 			errs: "F:1:36: permissions.tools.deny: must be a list of names, but holds [rm]\n"},
 		{name: "null list", text: `{"permissions": {"tools": {"deny": null}}}`, errs: "F:1:36: permissions.tools.deny: must be a list of names\n"},
-		{name: "no object", text: `{"permissions": ["*"]}`, errs: "F:1:17: permissions: permissions must be an object with tools, skills, mcps and subagents\n"},
+		{name: "no object", text: `{"permissions": ["*"]}`, errs: "F:1:17: permissions: must be an object with tools, skills, mcps and subagents\n"},
 		{name: "other letters", text: `{"permissions": {"tool": {"allow": []}, "subAgents": {"allow": []}, "mcps": {"deny": [], "alow": []}}}`,
 			warnings: "F:1:18: permissions.tool: is no known key; did you mean \"tools\"?\n" +
 				"F:1:41: permissions.subAgents: is no known key; did you mean \"subagents\"?\n" +

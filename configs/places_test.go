@@ -12,7 +12,8 @@ import (
 	"zenmcp/core"
 )
 
-// user is somebody with a home directory and a project.
+// user is somebody with a home directory and a project, in folders of a kind
+// that people have.
 type user struct{ home, project string }
 
 func newUser(t *testing.T) user {
@@ -197,12 +198,13 @@ func TestHome(t *testing.T) {
 func TestStartedInASystemFolder(t *testing.T) {
 	u := newUser(t)
 	t.Chdir(filepath.VolumeName(u.home) + string(filepath.Separator))
-	p, err := configs.Find(configs.Options{UserHome: u.home})
+	o := configs.Options{UserHome: u.home, Getenv: func(string) string { return "" }}
+	p, err := configs.Find(o)
 	if err != nil || p.Project != u.home || len(p.Warnings) != 1 {
 		t.Errorf("project %q, warnings %v, %v", p.Project, p.Warnings, err)
 	}
 	t.Chdir(u.project)
-	p, err = configs.Find(configs.Options{UserHome: u.home})
+	p, err = configs.Find(o)
 	if err != nil || len(p.Warnings) > 0 {
 		t.Fatalf("warnings %v, %v", p.Warnings, err)
 	}

@@ -180,7 +180,7 @@ func (p *Permissions) UnmarshalJSON(data []byte) error {
 	}
 	members, err := rawjson.Members(data)
 	if err != nil {
-		return errors.New("permissions must be an object with tools, skills, mcps and subagents")
+		return errors.New("must be an object with tools, skills, mcps and subagents")
 	}
 	all := Permissions{}
 	for _, m := range members {
