@@ -48,6 +48,9 @@ type tree interface {
 func OpenRoots(dirs []string) (*Roots, error) {
 	r := &Roots{}
 	for _, dir := range dirs {
+		if dir == "" {
+			return nil, errors.Join(errors.New("the name of a root is empty"), r.Close())
+		}
 		abs, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
@@ -64,7 +67,7 @@ func OpenRoots(dirs []string) (*Roots, error) {
 		}
 		if err != nil {
 			r.Close()
-			return nil, fmt.Errorf("root %q: %s", dir, reason(err))
+			return nil, &pathError{fmt.Sprintf("root %q: %s", dir, reason(err)), err}
 		}
 	}
 	if len(r.roots) == 0 {
@@ -114,7 +117,7 @@ func (r *Roots) locate(abs string) (*root, string, bool) {
 }
 
 func below(base, abs string) string {
-	rel := strings.TrimLeft(strings.TrimPrefix(abs, base), string(filepath.Separator))
+	rel := strings.TrimLeft(abs[len(base):], string(filepath.Separator))
 	if rel == "" {
 		return "."
 	}
@@ -136,7 +139,7 @@ func (r *Roots) spell(dir string) (string, error) {
 
 // outside is the error for a path that no root holds.
 func (r *Roots) outside(given string) error {
-	return fmt.Errorf("%q is outside of what this server may reach; its roots are %q", given, r.List())
+	return &pathError{text: fmt.Sprintf("%s is outside of what this server may reach; its roots are %q", named(given), r.List())}
 }
 
 // osTree is the tree below a folder by ordinary path names: nothing is confined.
