@@ -14,7 +14,7 @@ import (
 type Folder struct{ fd int }
 
 func openFolder(t tree, name string) (*Folder, error) {
-	f, err := t.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := openDir(t, name)
 	if err != nil {
 		return nil, err
 	}

@@ -157,6 +157,13 @@ var pathMethods = map[string]pathMethod{
 		}
 		return err
 	}},
+	"OpenFolder": {call: func(ctx context.Context, p Path) error {
+		f, err := p.OpenFolder(ctx)
+		if err == nil {
+			f.Close()
+		}
+		return err
+	}},
 	"Create": {self: true, call: func(ctx context.Context, p Path) error {
 		f, err := p.Create(ctx, 0o666)
 		if err == nil {
@@ -292,7 +299,7 @@ func TestLinksInside(t *testing.T) {
 // answers and what the worlds look like afterwards must be equal.
 func TestConfinedLikeFree(t *testing.T) {
 	t.Parallel()
-	reading := []string{"Stat", "Lstat", "Real", "ReadFile", "ReadHead", "ReadDir", "Readlink", "Open", "Lock"}
+	reading := []string{"Stat", "Lstat", "Real", "ReadFile", "ReadHead", "ReadDir", "Readlink", "Open", "OpenFolder", "Lock"}
 	givens := []string{
 		"a.txt", "rel", "abs", "d", "abs-dir", "abs-dir/f", "abs-dir/none/deep", "chain1", "new", "new-abs", "none", "nowhere", "loop1", "abs/x", "abs-dir/",
 	}
