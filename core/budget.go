@@ -96,7 +96,15 @@ func (s *Scope) fit(t Tool, res *Result) *Result {
 	short.Blocks = slices.Clone(res.Blocks)
 	for i, b := range res.Blocks {
 		if sizes[i] > share {
-			short.Blocks[i] = Text(s.shorten(t.Name, t.Output, string(b.(Text)), share))
+			text := string(b.(Text))
+			if i == 0 && res.From != nil {
+				all := ExtentOf(text)
+				all.Place = *res.From
+				text = Excerpt(text, text, all, share, t.Output, PlainCost)
+			} else {
+				text = s.shorten(t.Name, t.Output, text, share)
+			}
+			short.Blocks[i] = Text(text)
 		}
 	}
 	return &short
@@ -134,9 +142,9 @@ func (s *Scope) shorten(tool string, output Output, text string, limit int) stri
 
 // An Extent is what an excerpt was taken from.
 type Extent struct {
-	Chars, Lines int    // in all; a last line without its end counts
-	File         string // where the whole is; "" when Lost
-	Lost         error  // why the whole could not be kept
+	Chars, Lines int   // in all; a last line without its end counts
+	Place              // where it is; File is "" when Lost
+	Lost         error // why the whole could not be kept
 }
 
 // ExtentOf measures a text.
@@ -197,9 +205,12 @@ func (e Extent) readOn(shown string) string {
 	if e.File == "" {
 		return fmt.Sprintf("The rest was not kept (%v); ask for less", e.Lost)
 	}
-	line := strings.Count(shown, "\n")
-	column := utf8.RuneCountInString(shown[strings.LastIndexByte(shown, '\n')+1:])
-	last, lastColumn := line+max(line, 100)-1, -1
+	lines := strings.Count(shown, "\n")
+	line, column := e.Line+lines, utf8.RuneCountInString(shown[strings.LastIndexByte(shown, '\n')+1:])
+	if lines == 0 {
+		column += e.Column
+	}
+	last, lastColumn := line+max(lines, 100)-1, -1
 	if column > 0 {
 		last, lastColumn = line, column+max(column, 1000)-1
 	}

@@ -300,6 +300,40 @@ func TestNothingIsKeptWithoutAStateDirectory(t *testing.T) {
 	}
 }
 
+// What is in a file already is not kept once more, and reading goes on there.
+func TestBudgetOfAFile(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text string
+		at   Place
+	}{
+		"lines":       {numbered(0, 1000), Place{"a b", 0, 0}},
+		"later lines": {numbered(0, 1000), Place{"a b", 2000, 3}},
+		"in one line": {strings.Repeat("é", 5000), Place{"a b", 7, 100}},
+		"not as JSON": {`["` + strings.Repeat("é", 5000) + `"]`, Place{"a b", 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			res := TextResult(tt.text)
+			res.From = &tt.at
+			s, tool := budgetScope(t, 1000, OutputLong, res, nil)
+			res, err := tool.Run(t.Context(), &Call{})
+			if err != nil || !strings.Contains(res.Text(), `"a b"`) {
+				t.Fatalf("%v, %v", res, err)
+			}
+			// The hint counts from the beginning of the file, of which text is a part.
+			whole := strings.Repeat("\n", tt.at.Line) + strings.Repeat(" ", tt.at.Column)
+			checkHint(t, whole+tt.text, whole+res.Text())
+			if utf8.RuneCountInString(res.Text()) > 1000 {
+				t.Error("the answer is over the budget")
+			}
+			if files, err := os.ReadDir(s.env.outputDir()); len(files) > 0 {
+				t.Errorf("a copy was kept: %v, %v", files, err)
+			}
+		})
+	}
+}
+
 func TestTinyBudgetLeavesTheNote(t *testing.T) {
 	t.Parallel()
 	s, tool := budgetScope(t, 5, OutputLog, TextResult(numbered(0, 10)), nil)

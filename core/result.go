@@ -15,9 +15,21 @@ type Result struct {
 	IsError bool
 	Meta    map[string]any // _meta of the result
 
+	// From, if not nil, says that the first block is text of a file that the
+	// caller can read itself: should it be over the budget, the caller is sent
+	// there and no copy is kept.
+	From *Place
+
 	// Whole, if not nil, is another MCP server's complete result object, which
 	// is passed on byte for byte; everything above is unset then.
 	Whole json.RawMessage
+}
+
+// A Place is where a text begins in a file: the line and the column, in code
+// points, are counted from 0.
+type Place struct {
+	File         string // as the caller names it
+	Line, Column int
 }
 
 // A Block is one piece of a result's content: [Text], [Image], [ImageURL],
