@@ -47,7 +47,8 @@ func readRange(ctx context.Context, scope *core.Scope, real core.Path, e extent)
 	if err := refuseBinary(real.Given, head[:n], info); err != nil {
 		return nil, err
 	}
-	s := &lineStream{file: f, source: source, utf16: utf16Of(head[:n])}
+	s := &lineStream{file: f, source: source, utf16: utf16Of(head[:n]),
+		buffer: int(min(max(info.Size(), 512), streamBuffer))}
 	if e, err = e.resolve(s); err != nil {
 		return nil, err
 	}
@@ -56,10 +57,12 @@ func readRange(ctx context.Context, scope *core.Scope, real core.Path, e extent)
 		return nil, err
 	}
 	seenBy(scope).notePart(real, info, bytes.ContainsRune(text, utf8.RuneError))
+	if len(text) == 0 {
+		return core.TextResult(note), nil
+	}
 	res := core.TextResult(string(text))
-	if note != "" && len(text) == 0 {
-		res = core.TextResult(note)
-	} else if note != "" {
+	res.From = &core.Place{File: real.Given, Line: e.startLine, Column: e.startCol}
+	if note != "" && utf8.RuneCount(text) <= scope.Config().OutputBudget() { // else core says it
 		res.Blocks = append(res.Blocks, core.Text(note))
 	}
 	return res, nil
@@ -152,12 +155,13 @@ type lineStream struct {
 	file   *os.File
 	source io.Reader         // of file
 	utf16  encoding.Encoding // nil for UTF-8
+	buffer int               // how much is read at once
 
 	lines *bufio.Reader // for whole lines
 	text  *bufio.Reader // for characters, from where lines is
 }
 
-// streamBuffer is how much is read at once.
+// streamBuffer is the most that is read at once.
 const streamBuffer = 256 << 10
 
 // toLine goes to the beginning of line n and returns n, or the number of the
@@ -166,9 +170,9 @@ func (s *lineStream) toLine(n int) (int, error) {
 	if _, err := s.file.Seek(0, io.SeekStart); err != nil {
 		return 0, err
 	}
-	s.lines = bufio.NewReaderSize(s.source, streamBuffer)
+	s.lines = bufio.NewReaderSize(s.source, s.buffer)
 	if s.utf16 != nil {
-		s.lines = bufio.NewReaderSize(transform.NewReader(s.lines, s.utf16.NewDecoder()), streamBuffer)
+		s.lines = bufio.NewReaderSize(transform.NewReader(s.lines, s.utf16.NewDecoder()), s.buffer)
 	}
 	s.text = bufio.NewReader(transform.NewReader(s.lines, unicode.UTF8.NewDecoder()))
 	for at := 0; at < n; {

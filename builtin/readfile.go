@@ -40,6 +40,7 @@ func readFile() core.Definition {
 		Title:       "Read file",
 		Description: "Read a text file. Over 300 KB it needs a range.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in readFileInput) (*core.Result, error) {
 		path, err := call.Scope.Path(in.Path)
 		if err != nil {
@@ -68,7 +69,9 @@ func readFile() core.Definition {
 			return nil, err
 		}
 		seenBy(call.Scope).note(real, info, data, lossy)
-		return core.TextResult(text), nil
+		res := core.TextResult(text)
+		res.From = &core.Place{File: in.Path}
+		return res, nil
 	})
 }
 
