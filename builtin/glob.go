@@ -37,6 +37,9 @@ func glob() core.Definition {
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {
 		sel, err := selectPaths(ctx, call.Scope, in.Path, in.Pattern, in.Exclude)
+		if ctx.Err() != nil {
+			return core.JSONResult(partialGlob{Aborted: true, Files: []string{}})
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -55,9 +58,6 @@ func glob() core.Definition {
 			answer.Note = fmt.Sprintf("%s could not be read, such as %v", core.Plural(how.unreadable, "folder"), how.firstError)
 		case full:
 			answer.Note = "there are more; use a narrower pattern or path"
-		}
-		if how.aborted {
-			return core.FailJSON(answer)
 		}
 		return core.JSONResult(answer)
 	})

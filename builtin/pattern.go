@@ -307,27 +307,27 @@ func braceRange(text string) ([]string, error) {
 	if len(parts) < 2 || len(parts) > 3 {
 		return nil, nil
 	}
-	from, err1 := strconv.Atoi(parts[0])
-	to, err2 := strconv.Atoi(parts[1])
+	from, err1 := strconv.ParseInt(parts[0], 10, 32)
+	to, err2 := strconv.ParseInt(parts[1], 10, 32)
 	format := "%d"
 	if err1 != nil || err2 != nil {
 		if len(parts[0]) != 1 || len(parts[1]) != 1 || !isLetter(parts[0][0]) || !isLetter(parts[1][0]) {
 			return nil, nil
 		}
-		from, to, format = int(parts[0][0]), int(parts[1][0]), "%c"
+		from, to, format = int64(parts[0][0]), int64(parts[1][0]), "%c"
 	} else if hasZero(parts[0]) || hasZero(parts[1]) {
 		format = fmt.Sprintf("%%0%dd", max(len(parts[0]), len(parts[1])))
 	}
-	step := 1
+	step := int64(1)
 	if len(parts) == 3 {
-		n, err := strconv.Atoi(parts[2])
-		if err != nil || n == 0 || n < -1<<30 {
+		n, err := strconv.ParseInt(parts[2], 10, 32)
+		if err != nil || n == 0 {
 			return nil, nil
 		}
 		step = max(n, -n)
 	}
 	count := max(to-from, from-to)/step + 1
-	if count > maxAlternatives || count < 0 {
+	if count > maxAlternatives {
 		return nil, errTooMany
 	}
 	if to < from {
@@ -335,7 +335,7 @@ func braceRange(text string) ([]string, error) {
 	}
 	options := make([]string, count)
 	for i := range options {
-		options[i] = fmt.Sprintf(format, from+i*step)
+		options[i] = fmt.Sprintf(format, from+int64(i)*step)
 	}
 	return options, nil
 }

@@ -43,6 +43,8 @@ type walk struct {
 	// batch, if not 0, is the most entries that are handed over at once, and
 	// batches of one folder go to different workers: for a found that takes long.
 	batch int
+	// read reads a folder; nil is (*core.Folder).Read. Tests put in one that hangs.
+	read func(f *core.Folder, buf []byte, visit func(string, fs.FileMode) bool) error
 
 	mu      sync.Mutex
 	walked  walked
@@ -53,7 +55,7 @@ type walk struct {
 	done    chan struct{} // closed when nothing is left
 	stopped atomic.Bool
 	open    atomic.Int32 // folders
-	read    atomic.Int64 // folders, for progress
+	reached atomic.Int64 // folders, for progress
 }
 
 // walked is how a walk went.
@@ -129,6 +131,9 @@ type worker struct {
 // from the third second on.
 func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 	k.done = make(chan struct{})
+	if k.read == nil {
+		k.read = (*core.Folder).Read
+	}
 	jobs := make([]job, len(k.selection.starts))
 	for i, s := range k.selection.starts {
 		jobs[i] = job{start: s, path: s.shown, first: true, self: s.self, want: s.want, skip: s.skip}
@@ -143,34 +148,33 @@ func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 	for seconds := 1; ; seconds++ {
 		select {
 		case <-k.done:
-			return k.outcome(nil)
+			return k.outcome(ctx, nil)
 		case <-ctx.Done():
 			k.stopped.Store(true)
 			select {
 			case <-k.done:
 			case <-time.After(lastCall):
 			}
-			how, err := k.outcome(nil)
-			how.aborted = true
-			return how, err
+			return k.outcome(ctx, nil)
 		case now := <-tick.C:
 			if err := k.watch(last, now); err != nil {
-				return k.outcome(err)
+				return k.outcome(ctx, err)
 			}
 			if seconds > 2 {
-				read := k.read.Load()
-				call.Report(core.Progress{Done: float64(read), Message: core.Plural(int(read), "folder") + " read"})
+				n := k.reached.Load()
+				call.Report(core.Progress{Done: float64(n), Message: core.Plural(int(n), "folder") + " read"})
 			}
 		}
 	}
 }
 
 // outcome ends the walk for the workers that are left, if any.
-func (k *walk) outcome(err error) (walked, error) {
+func (k *walk) outcome(ctx context.Context, err error) (walked, error) {
 	k.stopped.Store(true)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err == nil {
+	k.walked.aborted = ctx.Err() != nil
+	if err == nil && !k.walked.aborted {
 		err = k.err
 	}
 	return k.walked, err
@@ -283,7 +287,7 @@ func (w *worker) openFolder(ctx context.Context, j job) (*folder, error) {
 	}
 	f.refs.Store(1)
 	w.walk.open.Add(1)
-	w.walk.read.Add(1)
+	w.walk.reached.Add(1)
 	if j.self {
 		w.handOver(f, []entry{{"", fs.ModeDir}})
 	}
@@ -336,7 +340,7 @@ func (w *worker) list(ctx context.Context, f *folder, j job) {
 	if j.first && f.start.named() {
 		err = w.lookUp(ctx)
 	} else {
-		err = f.Read(w.buf, w.visit)
+		err = k.read(f.Folder, w.buf, w.visit)
 	}
 	if err != nil {
 		k.missed(j, err)
