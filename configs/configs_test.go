@@ -63,7 +63,7 @@ func compact(t *testing.T, raw json.RawMessage) string {
 // what is told about one has an end, and so has its size.
 func TestHugeFiles(t *testing.T) {
 	t.Parallel()
-	fill := func(piece string) string { return strings.Repeat(piece, configs.MaxFileSize/16/len(piece)) }
+	fill := func(piece string) string { return strings.Repeat(piece, configs.MaxFileSize/64/len(piece)) }
 	for name, text := range map[string]string{
 		"duplicate keys":   `{` + fill(`"a":1,`) + `}`,
 		"near keys":        `{` + fill(`"mesages":1,`) + `}`,
