@@ -1,0 +1,61 @@
+package mcps
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"zenmcp/core/rawjson"
+)
+
+// follow asks a modern server for news of its lists, for as long as the session
+// lives. Legacy servers send them unasked.
+func (s *session) follow() {
+	if !s.modern {
+		return
+	}
+	var wanted []string
+	for _, list := range []string{"tools", "prompts", "resources"} {
+		if s.announces(list) {
+			wanted = append(wanted, `"`+list+`ListChanged":true`)
+		}
+	}
+	if len(wanted) > 0 {
+		go s.listen(`"notifications":{` + strings.Join(wanted, ",") + `}`)
+	}
+}
+
+// announces reports whether the server says when a list of it changes.
+func (s *session) announces(capability string) bool {
+	members, err := rawjson.Members(s.capabilities[capability])
+	if err != nil {
+		return false
+	}
+	for _, m := range members {
+		if m.Name == "listChanged" {
+			return string(m.Value) == "true"
+		}
+	}
+	return false
+}
+
+// listen keeps a subscription open. When it ends the lists may have changed
+// unnoticed, and it is opened again, unless the server refuses it.
+func (s *session) listen(fields string) {
+	for delay := time.Second; ; delay = min(2*delay, time.Minute) {
+		began := time.Now()
+		_, err := s.peer.call(s.ctx, &request{method: "subscriptions/listen", fields: []byte(fields), meta: s.meta(false)})
+		var refused *faultError
+		if errors.As(err, &refused) {
+			s.log.Debug("no news of the server's lists", "error", err)
+			return
+		}
+		if time.Since(began) > time.Minute {
+			delay = time.Second
+		}
+		if pause(s.ctx, delay) != nil || !s.alive() {
+			return
+		}
+		s.lists.outdate()
+	}
+}

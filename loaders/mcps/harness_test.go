@@ -1,0 +1,205 @@
+package mcps
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// A harness is a client with a configuration of its own.
+type harness struct {
+	t       testing.TB
+	scope   *core.Scope
+	env     *core.Env
+	source  *Source
+	project string
+	log     *lockedBuffer
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// newHarness makes a client of the servers in an mcp.json.
+func newHarness(t testing.TB, mcpServers map[string]any) *harness {
+	t.Helper()
+	return newHarnessFor(t, core.AgentDefinition{ID: "a", Permissions: core.AllowAll()}, mcpServers)
+}
+
+func newHarnessFor(t testing.TB, agent core.AgentDefinition, mcpServers map[string]any) *harness {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"mcpServers": mcpServers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	writeFile(t, filepath.Join(home, "mcp.json"), string(text))
+	h := &harness{t: t, project: t.TempDir(), log: &lockedBuffer{}}
+	h.source = New(Options{Places: places(t, home, h.project), Version: "1.2.3"})
+	h.env = &core.Env{Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	h.reload()
+	h.scope = h.newScope(agent)
+	return h
+}
+
+func (h *harness) reload() {
+	h.t.Helper()
+	catalog, err := core.Discover(h.t.Context(), h.source)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.env.Update(core.Config{}, catalog)
+}
+
+func (h *harness) newScope(agent core.AgentDefinition) *core.Scope {
+	h.t.Helper()
+	scope, err := core.NewScope(h.env, agent, h.project, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() {
+		if err := scope.Close(); err != nil {
+			h.t.Error(err)
+		}
+	})
+	return scope
+}
+
+func places(t testing.TB, home, project string) *configs.Places {
+	t.Helper()
+	p, err := configs.Find(configs.Options{Home: home, Project: project, UserHome: t.TempDir(), Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run calls a tool in a scope.
+func run(ctx context.Context, scope *core.Scope, tool string, call *core.Call) (*core.Result, error) {
+	published := scope.Tools()
+	t, ok := published.Tool(tool)
+	if !ok {
+		return nil, published.UnknownTool(tool)
+	}
+	return t.Run(ctx, call)
+}
+
+// try calls a tool of the harness's own client.
+func (h *harness) try(tool string, args any) (*core.Result, error) {
+	h.t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return run(h.t.Context(), h.scope, tool, &core.Call{Arguments: raw})
+}
+
+// text is what a call gives, which must not fail: the whole result of a foreign
+// tool, or the text.
+func (h *harness) text(tool string, args any) string {
+	h.t.Helper()
+	res, err := h.try(tool, args)
+	if err != nil {
+		h.t.Fatalf("%s: %v\n%s", tool, err, h.log)
+	}
+	if res.Whole != nil {
+		return string(res.Whole)
+	}
+	return res.Text()
+}
+
+// fails calls a tool that must fail, and returns the words.
+func (h *harness) fails(tool string, args any, words ...string) string {
+	h.t.Helper()
+	res, err := h.try(tool, args)
+	if err == nil {
+		h.t.Fatalf("%s did not fail: %+v", tool, res)
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			h.t.Errorf("%s: the error %q does not say %q", tool, err, w)
+		}
+	}
+	return err.Error()
+}
+
+type args map[string]any
+
+// stubServer is an entry of mcp.json that starts this binary as a stub.
+func stubServer(t testing.TB, options string, more ...args) map[string]any {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]any{stubEnv: options}
+	entry := map[string]any{"command": self, "env": env}
+	for _, m := range more {
+		for k, v := range m {
+			if k == "log" {
+				env[logEnv] = v
+			} else {
+				entry[k] = v
+			}
+		}
+	}
+	return entry
+}
+
+func readFile(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// waitFor waits until a stub has written a line that begins so.
+func waitFor(t testing.TB, log, line string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(10 * time.Second)
+	for !strings.Contains("\n"+readFile(t, log), "\n"+line) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Errorf("the log does not get a line %q:\n%s", line, readFile(t, log))
+			return
+		}
+	}
+}

@@ -1,0 +1,524 @@
+package mcps
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"zenmcp/core"
+	"zenmcp/core/rawjson"
+	"zenmcp/core/wire"
+)
+
+const (
+	// maxBody is the longest answer, or event, that is taken, in bytes. It is
+	// what is taken of a child.
+	maxBody = wire.DefaultMaxLine
+	// getTimeout is how long a server may take to answer a GET with headers.
+	// Servers exist that never do (go-sdk's client then hangs for ever).
+	getTimeout = 10 * time.Second
+	// maxResumes is how often a stream that broke off is taken up again without
+	// anything new coming.
+	maxResumes = 5
+	// lateEnd is how long the end of an answered stream is awaited, so that its
+	// connection can serve the next call.
+	lateEnd = 200 * time.Millisecond
+)
+
+// errSessionGone means that the server does not know our session any more, as
+// after a restart. What was asked in it has not been done.
+var errSessionGone = errors.New("the server does not know the session any more")
+
+// A statusError is an HTTP status where an answer belongs.
+type statusError struct {
+	status int
+	body   string // the beginning of what came with it
+}
+
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("HTTP status %d %s", e.status, http.StatusText(e.status))
+	if e.body != "" {
+		text += ": " + e.body
+	}
+	return text
+}
+
+// wantsSSE reports the statuses with which a server of the older HTTP transport
+// refuses the newer one.
+func (e *statusError) wantsSSE() bool {
+	switch e.status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable:
+		return true
+	}
+	return false
+}
+
+// An authError is a refusal for want of a sign-in. It is a tool's error, never
+// an HTTP status of ours.
+type authError struct {
+	status    int
+	challenge string // WWW-Authenticate
+}
+
+func (e *authError) Error() string {
+	return fmt.Sprintf("HTTP status %d: the server wants a sign-in", e.status)
+}
+
+// isDial reports that no connection could be made at all.
+func isDial(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// An httpLink is streamable HTTP: each message is a POST, each answer comes on
+// its response. In the legacy era there may be a session, and one more stream,
+// of a GET, for what belongs to no call.
+type httpLink struct {
+	httpEnd
+	peer *peer
+	log  *slog.Logger
+
+	mu        sync.Mutex
+	sessionID string
+	version   string
+	listening bool
+}
+
+// httpEnd is what both HTTP transports have in common.
+type httpEnd struct {
+	server *Server
+	client *http.Client
+	ctx    context.Context // ends with the link
+	cancel context.CancelFunc
+}
+
+func newHTTPEnd(server *Server) httpEnd {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	transport.MaxIdleConns = 0
+	ctx, cancel := context.WithCancel(context.Background())
+	return httpEnd{server: server, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+}
+
+// checkRedirect follows a server to another path of its own only. Headers, keys
+// among them, do not go to strangers, and a POST does not become a GET.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	switch {
+	case len(via) > 5:
+		return errors.New("the server redirects without end")
+	case req.Method != first.Method:
+		return fmt.Errorf("the server redirects to %q; put that address into the entry", withoutSecrets(req.URL))
+	case req.URL.Host != first.URL.Host || req.URL.Scheme != first.URL.Scheme && req.URL.Scheme != "https":
+		return fmt.Errorf("the server redirects to another host, %q; put that address into the entry if you trust it", withoutSecrets(req.URL))
+	}
+	return nil
+}
+
+func withoutSecrets(u *url.URL) string {
+	clean := *u
+	clean.User, clean.RawQuery, clean.Fragment = nil, "", ""
+	return clean.String()
+}
+
+// do sends a request with the entry's headers, and takes the address, which may
+// hold a key, out of errors.
+func (e *httpEnd) do(req *http.Request) (*http.Response, error) {
+	for name, value := range e.server.Headers {
+		req.Header.Set(name, value)
+		if strings.EqualFold(name, "Host") {
+			req.Host = value
+		}
+	}
+	resp, err := e.client.Do(req)
+	var ue *url.Error
+	if errors.As(err, &ue) {
+		err = ue.Err
+	}
+	return resp, err
+}
+
+// get opens a stream of events. The server has getTimeout for the headers.
+func (e *httpEnd) get(ctx context.Context, address string, header http.Header) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(getTimeout, func() { cancel(fmt.Errorf("no answer to a GET within %v", getTimeout)) })
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = header
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := e.do(req)
+	if !timer.Stop() && context.Cause(ctx) != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		cancel(err)
+		if resp != nil {
+			resp.Body.Close()
+		}
+		return nil, err
+	}
+	resp.Body = &cancelBody{resp.Body, cancel}
+	return resp, nil
+}
+
+// cancelBody ends the context of a request with its body.
+type cancelBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b *cancelBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(nil)
+	return err
+}
+
+func openHTTP(s *session) {
+	s.peer.link = &httpLink{httpEnd: newHTTPEnd(s.server), peer: s.peer, log: s.log}
+}
+
+// ready opens the GET stream once a legacy version is agreed.
+func (l *httpLink) ready(version string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.version = version
+	if version != "" && version < modernVersion && !l.listening {
+		l.listening = true
+		go l.listen()
+	}
+	return nil
+}
+
+// header has what every message of ours carries.
+func (l *httpLink) header() http.Header {
+	h := http.Header{}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.version != "" {
+		h.Set("Mcp-Protocol-Version", l.version)
+	}
+	if l.sessionID != "" {
+		h.Set("Mcp-Session-Id", l.sessionID)
+	}
+	return h
+}
+
+func (l *httpLink) send(ctx context.Context, msg jsonrpc.Message, r *request) error {
+	body, err := wire.Append(nil, msg)
+	if err != nil {
+		return err
+	}
+	var id int64 // of a call; 0 for everything else
+	if call, ok := msg.(*jsonrpc.Request); ok && call.IsCall() {
+		id = call.ID.Raw().(int64)
+	}
+	x := &exchange{link: l, id: id}
+	return x.run(ctx, body, l.requestHeader(r))
+}
+
+func (l *httpLink) requestHeader(r *request) http.Header {
+	h := l.header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Accept", "application/json, text/event-stream")
+	if h.Get("Mcp-Protocol-Version") < modernVersion || r.method == "" {
+		return h
+	}
+	h.Set("Mcp-Method", r.method)
+	if r.name != "" {
+		h.Set("Mcp-Name", headerValue(r.name))
+	}
+	for name, values := range r.headers {
+		h[name] = values
+	}
+	return h
+}
+
+func (l *httpLink) abandon(ctx context.Context, id int64, reason string) error {
+	l.mu.Lock()
+	modern := l.version >= modernVersion
+	l.mu.Unlock()
+	if modern {
+		return nil // closing the stream has said it
+	}
+	return l.send(ctx, cancelled(id, reason), &request{method: "notifications/cancelled"})
+}
+
+// close tells the server that the session is over, and ends all streams.
+func (l *httpLink) close() error {
+	header := l.header()
+	if header.Get("Mcp-Session-Id") != "" && !errors.Is(l.peer.reason(), errSessionGone) {
+		ctx, cancel := context.WithTimeout(l.ctx, time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodDelete, l.server.URL, nil)
+		if err == nil {
+			req.Header = header
+			if resp, err := l.do(req); err == nil { // servers need not offer it, so how it ends does not matter
+				resp.Body.Close()
+			}
+		}
+	}
+	l.cancel()
+	l.client.CloseIdleConnections()
+	return nil
+}
+
+// listen reads the GET stream for as long as the link lives. A server that has
+// none says so with a status, and is not asked again.
+func (l *httpLink) listen() {
+	var last streamEnd
+	for failures := 0; l.ctx.Err() == nil; failures++ {
+		header := l.header()
+		if last.id != "" {
+			header.Set("Last-Event-Id", last.id)
+		}
+		resp, err := l.get(l.ctx, l.server.URL, header)
+		switch {
+		case err != nil:
+			l.log.Debug("no stream for notifications", "error", err)
+			if failures == 0 {
+				return
+			}
+		case resp.StatusCode == http.StatusNotFound && header.Get("Mcp-Session-Id") != "" && failures > 0:
+			resp.Body.Close()
+			l.peer.lose(errSessionGone)
+			return
+		case resp.StatusCode != http.StatusOK || !isEventStream(resp):
+			resp.Body.Close()
+			return
+		default:
+			end := readStream(resp.Body, func(msg jsonrpc.Message) { l.peer.deliver(msg, nil) })
+			resp.Body.Close()
+			if end.id != "" {
+				last.id = end.id
+			}
+			last.retry = end.retry
+			if end.messages > 0 {
+				failures = 0
+			}
+		}
+		delay := last.retry
+		if delay == 0 {
+			delay = min(time.Second<<min(failures, 5), 30*time.Second)
+		}
+		if pause(l.ctx, delay) != nil {
+			return
+		}
+		// What was said in between is not known.
+		l.peer.other(&jsonrpc.Request{Method: "notifications/tools/list_changed"}, nil)
+	}
+}
+
+// An exchange is one POST and what comes back.
+type exchange struct {
+	link     *httpLink
+	id       int64
+	answered atomic.Bool
+}
+
+func (x *exchange) run(ctx context.Context, body []byte, header http.Header) error {
+	l := x.link
+	// The caller's context ends the exchange, but not so hard once the answer is
+	// there: the connection is good for another call.
+	own, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if x.answered.Load() {
+			time.AfterFunc(lateEnd, cancel)
+		} else {
+			cancel()
+		}
+	})()
+	req, err := http.NewRequestWithContext(own, http.MethodPost, l.server.URL, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header = header
+	resp, err := l.do(req)
+	if err != nil {
+		return &lostError{cause: err, sent: !isDial(err)}
+	}
+	defer resp.Body.Close()
+	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && resp.StatusCode < 300 {
+		l.mu.Lock()
+		l.sessionID = id
+		l.mu.Unlock()
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return x.refused(resp, header.Get("Mcp-Session-Id") != "")
+	}
+	if x.id == 0 {
+		_, err := io.CopyN(io.Discard, resp.Body, 64<<10)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return err
+	}
+	return x.receive(own, resp)
+}
+
+// refused makes an error of a status that is none of success.
+func (x *exchange) refused(resp *http.Response, inSession bool) error {
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what is there is shown
+	if x.id == 0 {
+		if resp.StatusCode == http.StatusNotFound && inSession {
+			x.link.peer.lose(errSessionGone)
+		}
+		return &statusError{status: resp.StatusCode}
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return &authError{status: resp.StatusCode, challenge: resp.Header.Get("Www-Authenticate")}
+	}
+	if msg, err := wire.Decode(bytes.TrimSpace(head)); err == nil {
+		if answer, ok := msg.(*jsonrpc.Response); ok && answer.Error != nil && !(resp.StatusCode == http.StatusNotFound && inSession) {
+			return &refusal{fault(answer.Error), &statusError{status: resp.StatusCode}}
+		}
+	}
+	if resp.StatusCode == http.StatusNotFound && inSession {
+		x.link.peer.lose(errSessionGone)
+		return &lostError{cause: errSessionGone}
+	}
+	return &statusError{resp.StatusCode, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
+}
+
+// A refusal is a JSON-RPC error that came with a status of its own.
+type refusal struct {
+	fault  error
+	status *statusError
+}
+
+func (e *refusal) Error() string   { return e.fault.Error() }
+func (e *refusal) Unwrap() []error { return []error{e.fault, e.status} }
+
+// receive delivers the answer. A stream that breaks off is taken up again if the
+// server gave its events numbers.
+func (x *exchange) receive(ctx context.Context, resp *http.Response) error {
+	body := bufio.NewReaderSize(resp.Body, 16<<10)
+	// Servers exist that label one as the other, so the first byte decides.
+	if first, err := body.Peek(1); err == nil && (first[0] == '{' || first[0] == '[') {
+		return x.receiveJSON(body)
+	}
+	if !isEventStream(resp) {
+		return x.receiveJSON(body)
+	}
+	end := readStream(body, x.deliver)
+	for resumes := 0; !x.done(); resumes++ {
+		if end.messages > 0 {
+			resumes = 0
+		}
+		if end.id == "" || resumes == maxResumes {
+			return &lostError{cause: fmt.Errorf("the stream ended before the answer%s", end.why()), sent: true}
+		}
+		delay := end.retry
+		if delay == 0 {
+			delay = time.Second
+		}
+		if err := pause(ctx, delay); err != nil {
+			return err
+		}
+		end = x.resume(ctx, end)
+	}
+	return nil
+}
+
+func (x *exchange) resume(ctx context.Context, end streamEnd) streamEnd {
+	header := x.link.header()
+	header.Set("Last-Event-Id", end.id)
+	end.messages = 0
+	resp, err := x.link.get(ctx, x.link.server.URL, header)
+	if err != nil {
+		end.err = err
+		return end
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || !isEventStream(resp) {
+		end.err = &statusError{status: resp.StatusCode}
+		return end
+	}
+	next := readStream(resp.Body, x.deliver)
+	if next.id == "" {
+		next.id = end.id
+	}
+	if next.retry == 0 {
+		next.retry = end.retry
+	}
+	return next
+}
+
+func (x *exchange) done() bool { return x.link.peer.find(x.id) == nil }
+
+func (x *exchange) deliver(msg jsonrpc.Message) {
+	if answer, ok := msg.(*jsonrpc.Response); ok && answer.ID == requestID(x.id) {
+		x.answered.Store(true)
+	}
+	x.link.peer.deliver(msg, x.link.peer.find(x.id))
+}
+
+func (x *exchange) receiveJSON(body io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(body, maxBody+1))
+	if err != nil {
+		return &lostError{cause: err, sent: true}
+	}
+	if len(text) > maxBody {
+		return fmt.Errorf("the answer is longer than %d MB", maxBody>>20)
+	}
+	messages, err := decodeText(text)
+	if err != nil {
+		if len(bytes.TrimSpace(text)) == 0 {
+			return &lostError{cause: errors.New("the server sent no answer"), sent: true}
+		}
+		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(string(text[:min(len(text), 400)]), 100))
+	}
+	for _, msg := range messages {
+		x.deliver(msg)
+	}
+	if !x.done() {
+		return errors.New("the server's answer is to another request")
+	}
+	return nil
+}
+
+// decodeText decodes a message, or a batch of them, that may be spread over
+// lines. The lines are joined, since on our own wires a message is one line.
+func decodeText(text []byte) ([]jsonrpc.Message, error) {
+	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
+	if bytes.ContainsAny(text, "\r\n") {
+		var line bytes.Buffer
+		if err := json.Compact(&line, text); err != nil {
+			return nil, err
+		}
+		text = line.Bytes()
+	}
+	parts := []json.RawMessage{text}
+	if rawjson.KindOf(text) == rawjson.Array {
+		var err error
+		if parts, err = rawjson.Elements(text); err != nil {
+			return nil, err
+		}
+	}
+	messages := make([]jsonrpc.Message, 0, len(parts))
+	for _, part := range parts {
+		msg, err := wire.Decode(part)
+		if err != nil {
+			return nil, err
+		}
+		messages = append(messages, msg)
+	}
+	return messages, nil
+}

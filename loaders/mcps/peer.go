@@ -1,0 +1,416 @@
+package mcps
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"zenmcp/core"
+)
+
+// A link carries JSON-RPC messages to one server: a child's pipes, or HTTP. What
+// comes back it hands to [peer.deliver], in the order of the wire.
+type link interface {
+	// send carries one message to the server. For a request it may block until
+	// the answer has been delivered, and ends soon after ctx does.
+	send(ctx context.Context, msg jsonrpc.Message, r *request) error
+	// ready says which revision is spoken from now on: "" before a handshake.
+	ready(version string) error
+	// abandon tells the server that nobody waits for the call any more.
+	abandon(ctx context.Context, id int64, reason string) error
+	// close ends the connection and what belongs to it.
+	close() error
+}
+
+// A request is what the caller of a method says about it.
+type request struct {
+	method string
+	fields []byte // the members of params, without the braces
+	meta   []byte // the members of params._meta, without the braces
+	// progress asks the server for progress, which keeps the call alive, and is
+	// told of it. Nil asks for none.
+	progress func(core.Progress)
+	// ask puts an elicitation to the user of whoever called; nil if nobody can
+	// be asked. client tells callers apart.
+	ask    func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	client any
+
+	timeout    time.Duration // of silence; 0 means none
+	maxTimeout time.Duration // in all; 0 means none
+
+	name    string      // of the tool or resource, for the header Mcp-Name
+	headers http.Header // further headers of a call over HTTP
+}
+
+// A peer is our end of a connection: it numbers requests and finds, for what
+// comes back, the call that it belongs to. Results are the server's own bytes.
+type peer struct {
+	link link
+	// other gets every notification and request but progress. It is called by
+	// the goroutine that reads, so it must be quick. call is the call whose
+	// stream brought the message, nil when that cannot be told.
+	other func(msg *jsonrpc.Request, call *pending)
+
+	mu    sync.Mutex
+	last  int64
+	calls map[int64]*pending
+	err   error         // why the connection is over; set before done is closed
+	done  chan struct{} // closed when it is over
+}
+
+func newPeer(other func(*jsonrpc.Request, *pending)) *peer {
+	return &peer{other: other, calls: map[int64]*pending{}, done: make(chan struct{})}
+}
+
+// A pending is a call on its way.
+type pending struct {
+	id  int64
+	req *request
+	ctx context.Context // ends with the call
+
+	wake chan struct{}
+	mu   sync.Mutex
+	// events are what came for the call, in the order of the wire. The caller's
+	// own goroutine takes them, so progress cannot be overtaken by the result,
+	// and a caller that is slow delays nobody else.
+	events  []event
+	waiting int // elicitations that the user has not answered yet
+}
+
+// An event is progress, a sign of life, or the end of a call.
+type event struct {
+	progress *core.Progress
+	end      bool
+	result   json.RawMessage
+	err      error
+}
+
+// maxEvents bounds what a server can pile up on a caller that does not take it.
+const maxEvents = 4096
+
+func (c *pending) push(e event) {
+	c.mu.Lock()
+	if len(c.events) < maxEvents || e.end {
+		c.events = append(c.events, e)
+	}
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *pending) take() []event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	events := c.events
+	c.events = nil
+	return events
+}
+
+// A lostError ends calls whose connection ended.
+type lostError struct {
+	cause error
+	// sent says that the server may have got the request, and so may have done
+	// what was asked.
+	sent bool
+}
+
+func (e *lostError) Error() string { return e.cause.Error() }
+func (e *lostError) Unwrap() error { return e.cause }
+
+// A faultError is a JSON-RPC error of the server's.
+type faultError struct {
+	code    int64
+	message string
+	data    json.RawMessage
+}
+
+func (e *faultError) Error() string {
+	text := strings.TrimSpace(e.message)
+	if text == "" {
+		text = "an error without a message"
+	}
+	if len(e.data) > 0 && string(e.data) != "null" {
+		text += ": " + core.Clip(string(e.data), 2000)
+	}
+	return fmt.Sprintf("%s (JSON-RPC error %d)", text, e.code)
+}
+
+// fault is err with our words, if it is a JSON-RPC error.
+func fault(err error) error {
+	var e *jsonrpc.Error
+	if errors.As(err, &e) {
+		return &faultError{e.Code, e.Message, e.Data}
+	}
+	return err
+}
+
+// A silenceError ends a call that ran into one of its limits.
+type silenceError struct {
+	limit time.Duration
+	total bool // the cap of the whole call, not the limit of silence
+}
+
+func (e *silenceError) Error() string {
+	if e.total {
+		return fmt.Sprintf("not done after %v, the maxTotalTimeout of its entry", e.limit)
+	}
+	return fmt.Sprintf("no answer and no progress for %v, the timeout of its entry", e.limit)
+}
+
+// call sends a request and waits for its result.
+func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c, err := p.register(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	msg := &jsonrpc.Request{ID: requestID(c.id), Method: r.method, Params: r.params(c.id)}
+	// A goroutine of its own, since a server that does not read must not keep
+	// the caller from giving up.
+	go func() {
+		if err := p.link.send(ctx, msg, r); err != nil {
+			p.fail(c.id, err)
+		}
+	}()
+	result, err := c.wait(p)
+	if p.forget(c.id) {
+		p.abandon(c.id, err)
+	}
+	return result, err
+}
+
+func (p *peer) register(ctx context.Context, r *request) (*pending, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return nil, &lostError{cause: p.err}
+	}
+	p.last++
+	c := &pending{id: p.last, req: r, ctx: ctx, wake: make(chan struct{}, 1)}
+	p.calls[c.id] = c
+	return c, nil
+}
+
+// forget reports whether the call was still without an answer.
+func (p *peer) forget(id int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, open := p.calls[id]
+	delete(p.calls, id)
+	return open
+}
+
+// abandon tells the server, without keeping the caller waiting.
+func (p *peer) abandon(id int64, why error) {
+	select {
+	case <-p.done:
+		return
+	default:
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		// Nobody is left to tell if it fails, and a server need not obey.
+		_ = p.link.abandon(ctx, id, why.Error())
+	}()
+}
+
+// wait takes the call's events until its end.
+func (c *pending) wait(p *peer) (json.RawMessage, error) {
+	limits := newLimits(c.req)
+	defer limits.stop()
+	for {
+		select {
+		case <-c.wake:
+			for _, e := range c.take() {
+				if e.end {
+					return e.result, e.err
+				}
+				if e.progress != nil && c.ctx.Err() == nil {
+					c.req.progress(*e.progress)
+				}
+			}
+			limits.restart()
+		case <-limits.expired():
+			if err := limits.check(c); err != nil {
+				return nil, err
+			}
+		case <-c.ctx.Done():
+			return nil, context.Cause(c.ctx)
+		case <-p.done:
+			// What was read before the end counts.
+			for _, e := range c.take() {
+				if e.end {
+					return e.result, e.err
+				}
+			}
+			return nil, &lostError{cause: p.err, sent: true}
+		}
+	}
+}
+
+// params joins the members of params and of _meta.
+func (r *request) params(id int64) json.RawMessage {
+	if r.progress == nil && len(r.meta) == 0 {
+		if len(r.fields) == 0 {
+			return nil
+		}
+		return slices.Concat([]byte{'{'}, r.fields, []byte{'}'})
+	}
+	out := make([]byte, 0, len(r.fields)+len(r.meta)+64)
+	out = append(append(out, '{'), r.fields...)
+	if len(r.fields) > 0 {
+		out = append(out, ',')
+	}
+	out = append(out, `"_meta":{`...)
+	if r.progress != nil {
+		out = strconv.AppendInt(append(out, `"progressToken":`...), id, 10)
+		if len(r.meta) > 0 {
+			out = append(out, ',')
+		}
+	}
+	return append(append(out, r.meta...), "}}"...)
+}
+
+func requestID(n int64) jsonrpc.ID {
+	id, err := jsonrpc.MakeID(float64(n))
+	if err != nil {
+		panic("mcps: a number is a valid request ID: " + err.Error())
+	}
+	return id
+}
+
+// notify sends a notification.
+func (p *peer) notify(ctx context.Context, method string, params json.RawMessage) error {
+	return p.link.send(ctx, &jsonrpc.Request{Method: method, Params: params}, &request{method: method})
+}
+
+// respond answers a request of the server's.
+func (p *peer) respond(ctx context.Context, id jsonrpc.ID, result json.RawMessage, fault *jsonrpc.Error) {
+	msg := &jsonrpc.Response{ID: id, Result: result}
+	if fault != nil {
+		msg.Result, msg.Error = nil, fault
+	}
+	// If it cannot be sent the connection is ending, which has its own news.
+	_ = p.link.send(ctx, msg, &request{})
+}
+
+// deliver takes one message from the server. call is the call on whose stream it
+// came, nil when the stream serves all.
+func (p *peer) deliver(msg jsonrpc.Message, call *pending) {
+	switch msg := msg.(type) {
+	case *jsonrpc.Response:
+		id, ok := msg.ID.Raw().(int64)
+		if !ok {
+			return
+		}
+		p.mu.Lock()
+		c := p.calls[id]
+		delete(p.calls, id)
+		p.mu.Unlock()
+		if c != nil { // else it was given up
+			c.push(event{end: true, result: msg.Result, err: fault(msg.Error)})
+		}
+	case *jsonrpc.Request:
+		if msg.Method == "notifications/progress" && !msg.IsCall() {
+			p.progress(msg.Params)
+			return
+		}
+		p.other(msg, call)
+	}
+}
+
+func (p *peer) progress(params json.RawMessage) {
+	var n struct {
+		Token    any     `json:"progressToken"`
+		Progress float64 `json:"progress"`
+		Total    float64 `json:"total"`
+		Message  string  `json:"message"`
+	}
+	if json.Unmarshal(params, &n) != nil {
+		return
+	}
+	id, ok := n.Token.(float64)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	c := p.calls[int64(id)]
+	p.mu.Unlock()
+	if c != nil && c.req.progress != nil {
+		c.push(event{progress: &core.Progress{Done: n.Progress, Total: n.Total, Message: n.Message}})
+	}
+}
+
+// find returns the pending call of that number, or nil.
+func (p *peer) find(id int64) *pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[id]
+}
+
+// fail ends one call without an answer.
+func (p *peer) fail(id int64, err error) {
+	p.mu.Lock()
+	c := p.calls[id]
+	delete(p.calls, id)
+	p.mu.Unlock()
+	if c != nil {
+		c.push(event{end: true, err: err})
+	}
+}
+
+// lose ends the connection for all calls. The first reason counts.
+func (p *peer) lose(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err == nil {
+		p.err = err
+		close(p.done)
+	}
+}
+
+// reason is why the connection is over, nil while it is not.
+func (p *peer) reason() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// errAmbiguous means that a question cannot be brought to the one it is for.
+var errAmbiguous = errors.New("several clients use this connection at once, so it is not known whom to ask")
+
+// asker finds the call that an elicitation without a stream of its own belongs
+// to: the latest that can ask. With calls of several clients in flight there is
+// no telling, and a guess would show one user another's business.
+func (p *peer) asker() (*pending, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var latest *pending
+	var client any
+	for _, c := range p.calls {
+		if c.req.client == nil {
+			continue
+		}
+		if client != nil && client != c.req.client {
+			return nil, errAmbiguous
+		}
+		client = c.req.client
+		if c.req.ask != nil && (latest == nil || c.id > latest.id) {
+			latest = c
+		}
+	}
+	return latest, nil
+}

@@ -1,0 +1,392 @@
+package mcps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"zenmcp/core"
+	"zenmcp/core/proc"
+)
+
+// connections are what one client holds: connections of its own, a part in those
+// that its agent shares, and the memory of what it has loaded. Runs of
+// sub-agents use those of their client.
+type connections struct {
+	own    *pool
+	shared *pool
+
+	mu     sync.Mutex
+	loaded map[string]bool
+}
+
+// connections finds, or makes, those of the client at the top of the scope.
+func (s *Source) connections(scope *core.Scope) *connections {
+	client := scope.Client()
+	return core.Local(client, func() *connections {
+		c := &connections{own: s.newPool(client), loaded: map[string]bool{}}
+		var leave func() error
+		c.shared, leave = s.join(client)
+		client.OnClose(func() error { return errors.Join(c.own.close(), leave()) })
+		return c
+	})
+}
+
+func (c *connections) markLoaded(server string) {
+	c.mu.Lock()
+	c.loaded[server] = true
+	c.mu.Unlock()
+}
+
+func (c *connections) isLoaded(server string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.loaded[server]
+}
+
+// use runs f with a session of the server, starting one if need be. When the
+// connection is lost in f, f is run once more on a new one, provided that what
+// it does has surely not been done, or may be repeated.
+func (c *connections) use(ctx context.Context, server *Server, call *core.Call, f func(*session) (repeatable bool, err error)) error {
+	p := c.own
+	if server.Shared {
+		p = c.shared
+	}
+	slot := p.slot(server.Name)
+	for again := true; ; again = false {
+		s, err := slot.acquire(ctx, server, call.Elicit != nil || server.Shared)
+		if err != nil {
+			return fmt.Errorf("MCP server %q: %w", server.Name, err)
+		}
+		repeatable, err := f(s)
+		slot.release(s)
+		if err == nil {
+			return nil
+		}
+		var lost *lostError
+		if !errors.As(err, &lost) || ctx.Err() != nil {
+			return fmt.Errorf("MCP server %q: %w", server.Name, err)
+		}
+		if lost.sent && !repeatable {
+			return fmt.Errorf("MCP server %q: %w; the call may have done its work, so look before you repeat it", server.Name, err)
+		}
+		if !again {
+			return fmt.Errorf("MCP server %q: %w", server.Name, err)
+		}
+	}
+}
+
+// A sharedPool is a pool and how many clients use it. It ends with the last.
+type sharedPool struct {
+	pool    *pool
+	clients int
+}
+
+// join gives the pool of the servers that clients of one agent share.
+func (s *Source) join(client *core.Scope) (*pool, func() error) {
+	id := client.Agent().ID
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sp := s.shared[id]
+	if sp == nil {
+		sp = &sharedPool{pool: s.newPool(client)}
+		s.shared[id] = sp
+	}
+	sp.clients++
+	return sp.pool, func() error {
+		s.mu.Lock()
+		sp.clients--
+		last := sp.clients == 0
+		if last {
+			delete(s.shared, id)
+		}
+		s.mu.Unlock()
+		if last {
+			return sp.pool.close()
+		}
+		return nil
+	}
+}
+
+// A pool is connections to servers, one for each at most.
+type pool struct {
+	log  *slog.Logger
+	dial func(ctx context.Context, server *Server, ask bool) (*session, error)
+	// procs are the children of the pool; what a session left behind ends with it.
+	procs proc.Set
+
+	mu     sync.Mutex
+	slots  map[string]*slot
+	closed bool
+}
+
+func (s *Source) newPool(client *core.Scope) *pool {
+	p := &pool{log: client.Log(), slots: map[string]*slot{}}
+	p.dial = func(ctx context.Context, server *Server, ask bool) (*session, error) {
+		d := &dialer{source: s, procs: &p.procs, server: server, ask: ask, log: p.log.With("mcp_server", server.Name)}
+		return d.dial(ctx)
+	}
+	return p
+}
+
+func (p *pool) slot(name string) *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sl := p.slots[name]
+	if sl == nil {
+		sl = &slot{pool: p, name: name}
+		sl.closed = p.closed
+		p.slots[name] = sl
+	}
+	return sl
+}
+
+// close ends all connections, at once, and returns when nothing is left.
+func (p *pool) close() error {
+	p.mu.Lock()
+	p.closed = true
+	slots := p.slots
+	p.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, sl := range slots {
+		wg.Go(sl.close)
+	}
+	wg.Wait()
+	return p.procs.Close()
+}
+
+// A slot is the place of one server in a pool: at most one connection, at most
+// one start at a time.
+type slot struct {
+	pool *pool
+	name string
+
+	mu       sync.Mutex
+	closed   bool
+	current  *session
+	starting *start
+	idle     *time.Timer
+	closers  sync.WaitGroup // sessions that are being closed
+
+	// The breaker. A server that does not start, or ends as soon as it has, is
+	// not started over and over.
+	failures int
+	retryAt  time.Time
+	lastErr  error
+}
+
+// A start is a connection in the making, which any number of callers wait for.
+// It is given up when none is left.
+type start struct {
+	server  *Server
+	done    chan struct{}
+	cancel  context.CancelCauseFunc
+	waiting int
+	err     error // once done is closed
+}
+
+const (
+	freeTries  = 3                // starts that may fail before the breaker opens
+	minBackoff = time.Second      // of the first pause after that; each is twice as long
+	maxBackoff = 30 * time.Second // (contract §9)
+	// shortLife is how long a session must last to prove that the server works.
+	shortLife = 10 * time.Second
+)
+
+var errEnding = errors.New("the server that you call through is ending")
+
+// acquire gives a session that is not stopped before release. Whoever comes
+// while it is being started waits for the same start.
+func (sl *slot) acquire(ctx context.Context, server *Server, ask bool) (*session, error) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	for {
+		if sl.closed {
+			return nil, errEnding
+		}
+		if s := sl.usable(server); s != nil {
+			s.running++
+			sl.stopTimer()
+			return s, nil
+		}
+		if sl.starting == nil {
+			if wait := time.Until(sl.retryAt); wait > 0 {
+				return nil, fmt.Errorf("it failed %d times in a row and is not started again for %v; the last time: %w",
+					sl.failures, wait.Round(time.Second), sl.lastErr)
+			}
+			sl.begin(server, ask)
+		}
+		if err := sl.await(ctx, sl.starting); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// usable is the current session if it can serve the entry as it is now. A dead
+// one is forgotten; one whose entry has changed ends when its calls have.
+func (sl *slot) usable(server *Server) *session {
+	s := sl.current
+	switch {
+	case s == nil:
+		return nil
+	case !s.alive():
+		sl.forget(s)
+		return nil
+	case !s.server.same(server):
+		sl.pool.log.Info("the entry of an MCP server has changed; connecting anew", "mcp_server", sl.name)
+		sl.current, sl.failures, sl.retryAt = nil, 0, time.Time{}
+		s.retired = true
+		if s.running == 0 {
+			sl.closeLater(s)
+		}
+		return nil
+	}
+	return s
+}
+
+// forget drops a session that has died, and counts that if it died young.
+func (sl *slot) forget(s *session) {
+	if sl.current != s {
+		return
+	}
+	sl.current = nil
+	sl.stopTimer()
+	if time.Since(s.started) < shortLife && !errors.Is(s.peer.err, errSessionGone) {
+		sl.failed(s.peer.err)
+	} else {
+		sl.failures = 0
+	}
+	sl.closeLater(s)
+}
+
+func (sl *slot) failed(err error) {
+	sl.failures++
+	sl.lastErr = err
+	if over := sl.failures - freeTries; over >= 0 {
+		sl.retryAt = time.Now().Add(min(minBackoff<<min(over, 10), maxBackoff))
+	}
+}
+
+func (sl *slot) closeLater(s *session) { sl.closers.Go(s.close) }
+
+// begin starts the server. The caller holds sl.mu.
+func (sl *slot) begin(server *Server, ask bool) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	st := &start{server: server, done: make(chan struct{}), cancel: cancel}
+	sl.starting = st
+	go func() {
+		s, err := sl.pool.dial(ctx, server, ask)
+		cancel(nil)
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		defer close(st.done)
+		sl.starting = nil
+		switch {
+		case err != nil:
+			st.err = err
+			if context.Cause(ctx) != errNobodyWaits {
+				sl.failed(err)
+			}
+		case sl.closed:
+			st.err = errEnding
+			sl.closeLater(s)
+		default:
+			sl.current = s
+			sl.startTimer(s)
+			go sl.watch(s)
+		}
+	}()
+}
+
+var errNobodyWaits = errors.New("nobody waits for the start any more")
+
+// await waits for a start, without the lock.
+func (sl *slot) await(ctx context.Context, st *start) error {
+	st.waiting++
+	sl.mu.Unlock()
+	var err error
+	select {
+	case <-st.done:
+		err = st.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	sl.mu.Lock()
+	if st.waiting--; st.waiting == 0 {
+		st.cancel(errNobodyWaits)
+	}
+	return err
+}
+
+// watch notices the end of a session that nobody is calling.
+func (sl *slot) watch(s *session) {
+	<-s.peer.done
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	if sl.current == s {
+		sl.pool.log.Info("an MCP server has ended its connection", "mcp_server", sl.name, "reason", s.peer.err)
+		sl.forget(s)
+	}
+}
+
+// release says that a call is over.
+func (sl *slot) release(s *session) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	s.running--
+	if s.running > 0 {
+		return
+	}
+	if s.retired {
+		sl.closeLater(s)
+	} else if sl.current == s {
+		sl.startTimer(s)
+	}
+}
+
+// startTimer stops the server when it has been idle for long. Calls that run
+// keep it from being started at all (B61).
+func (sl *slot) startTimer(s *session) {
+	sl.stopTimer()
+	limit := s.server.IdleTimeout
+	if limit <= 0 {
+		return
+	}
+	sl.idle = time.AfterFunc(limit, func() {
+		sl.mu.Lock()
+		defer sl.mu.Unlock()
+		if sl.current == s && s.running == 0 {
+			sl.pool.log.Info("stopping an MCP server that was idle", "mcp_server", sl.name, "after", limit)
+			sl.current, sl.failures = nil, 0
+			sl.closeLater(s)
+		}
+	})
+}
+
+func (sl *slot) stopTimer() {
+	if sl.idle != nil {
+		sl.idle.Stop()
+	}
+}
+
+func (sl *slot) close() {
+	sl.mu.Lock()
+	sl.closed = true
+	sl.stopTimer()
+	st, s := sl.starting, sl.current
+	sl.current = nil
+	if st != nil {
+		st.cancel(errEnding)
+	}
+	sl.mu.Unlock()
+	if s != nil {
+		s.close()
+	}
+	if st != nil {
+		<-st.done
+	}
+	sl.closers.Wait()
+}

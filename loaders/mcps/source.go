@@ -1,0 +1,184 @@
+// Package mcps lets an agent use other MCP servers: load_mcp connects to one and
+// shows what it offers, call_mcp_tool calls one of its tools, read_mcp_resource
+// reads one of its resources.
+//
+// The hop is faithful. What the other server answers is passed on as its own
+// bytes, so blocks of unknown kinds, big integers and the order of keys survive;
+// progress, cancellation and questions to the user go through, in all eras of
+// the protocol. To that end the package has a client of its own, [peer], which
+// forwards and does not decode.
+//
+// Servers are declared in mcp.json files (config.go). A scope has connections of
+// its own, which start when they are first needed and end with it (pool.go).
+package mcps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// Options say what a source works with.
+type Options struct {
+	// Places say where the mcp.json files are and what the project is.
+	Places *configs.Places
+	// Version is ours, told to servers.
+	Version string
+	// LookupEnv finds environment variables; nil means os.LookupEnv.
+	LookupEnv func(string) (string, bool)
+}
+
+// A Source is the MCP servers of mcp.json. It outlives reloads: it owns what is
+// known about servers, and the connections that scopes share.
+type Source struct {
+	opts Options
+
+	mu     sync.Mutex
+	legacy map[string]bool        // by [Server.address]: initialize was what worked
+	shared map[string]*sharedPool // by the id of the client's agent
+}
+
+var _ core.Source = (*Source)(nil)
+
+// New makes a source. It reads nothing yet.
+func New(o Options) *Source {
+	if o.LookupEnv == nil {
+		o.LookupEnv = os.LookupEnv
+	}
+	return &Source{opts: o, legacy: map[string]bool{}, shared: map[string]*sharedPool{}}
+}
+
+// Discover reads the mcp.json files. The first file that has a name wins it. No
+// server is started or contacted.
+func (s *Source) Discover(context.Context) (core.Offer, error) {
+	places, err := s.opts.Places.Of(core.KindMCP)
+	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, errs: []error{err}}
+	for _, place := range places {
+		r.file(place.Path)
+	}
+	return r.offer, errors.Join(r.errs...)
+}
+
+// A filesReader makes an offer of files, those that win first.
+type filesReader struct {
+	lookup func(string) (string, bool)
+	offer  *offer
+	taken  []string // names that are settled
+	errs   []error
+}
+
+func (r *filesReader) file(path string) {
+	doc, err := configs.ReadFile(path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			r.errs = append(r.errs, fileOmission(err))
+		}
+		return
+	}
+	content := parseFile(doc, r.lookup)
+	settled := content.hidden
+	for _, server := range content.servers {
+		if !slices.Contains(r.taken, server.Name) {
+			r.offer.servers = append(r.offer.servers, server)
+			delete(r.offer.broken, server.Name)
+			settled = append(settled, server.Name)
+		}
+	}
+	for _, p := range content.problems {
+		if p.server != "" && slices.Contains(r.taken, p.server) {
+			continue
+		}
+		if p.server != "" {
+			r.offer.broken[p.server] = p.at.Error()
+		}
+		r.errs = append(r.errs, core.Omission{Capability: core.Capability{Kind: core.KindMCP, Name: p.server}, Origin: placeOf(p.at), Reason: reasonOf(p.at)})
+	}
+	r.taken = append(r.taken, settled...)
+}
+
+// placeOf is where a problem is, as editors and terminals link it.
+func placeOf(p *configs.Problem) string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
+// fileOmission is about a file of which nothing can be used.
+func fileOmission(err error) error {
+	var p *configs.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	reason := reasonOf(p)
+	if excerpt := p.Excerpt(); excerpt != "" {
+		reason += "\n" + excerpt
+	}
+	return core.Omission{Capability: core.Capability{Kind: core.KindMCP}, Origin: placeOf(p), Reason: reason}
+}
+
+// reasonOf is a problem without its place.
+func reasonOf(p *configs.Problem) string {
+	if p.Field == "" {
+		return p.Err.Error()
+	}
+	return p.Field + ": " + p.Err.Error()
+}
+
+// An offer is the servers at one time.
+type offer struct {
+	source  *Source
+	servers []*Server
+	// broken are servers that are declared and cannot be used, with the reason,
+	// for who asks for one by name.
+	broken map[string]string
+}
+
+// The names of the tools.
+const (
+	loadName = "load_mcp"
+	callName = "call_mcp_tool"
+	readName = "read_mcp_resource"
+)
+
+func (o *offer) Capabilities() []core.Capability {
+	caps := []core.Capability{{Kind: core.KindTool, Name: loadName}, {Kind: core.KindTool, Name: callName}, {Kind: core.KindTool, Name: readName}}
+	for _, server := range o.servers {
+		caps = append(caps, core.Capability{Kind: core.KindMCP, Name: server.Name})
+	}
+	return caps
+}
+
+func (o *offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]core.Tool, error) {
+	t := &toolset{source: o.source, broken: o.broken, tools: map[string]bool{}}
+	for _, server := range o.servers {
+		if slices.Contains(permitted, core.Capability{Kind: core.KindMCP, Name: server.Name}) {
+			t.servers = append(t.servers, server)
+		}
+	}
+	var names []string
+	for _, c := range permitted {
+		if c.Kind == core.KindTool {
+			names = append(names, c.Name)
+			t.tools[c.Name] = true
+		}
+	}
+	var tools []core.Tool
+	var errs []error
+	for _, name := range names {
+		if len(t.servers) == 0 {
+			errs = append(errs, core.Omission{Capability: core.Capability{Kind: core.KindTool, Name: name},
+				Reason: "no MCP server that the agent may use is configured"})
+			continue
+		}
+		tools = append(tools, t.definition(name).Bind(scope))
+	}
+	return tools, errors.Join(errs...)
+}

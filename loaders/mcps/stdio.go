@@ -1,0 +1,223 @@
+package mcps
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"zenmcp/core"
+	"zenmcp/core/proc"
+	"zenmcp/core/rawjson"
+	"zenmcp/core/wire"
+)
+
+const (
+	// eofGrace is how long a child has to leave once its stdin is closed, as the
+	// protocol asks it to, before its group is told to end.
+	eofGrace = 500 * time.Millisecond
+	// tailLines and tailLine bound what is kept of a child's stderr.
+	tailLines = 10
+	tailLine  = 500 // code points
+	// noiseLines is how many lines on stdout that are no messages are logged.
+	noiseLines = 20
+)
+
+// A stdioLink is a child process and its pipes.
+type stdioLink struct {
+	conn    *wire.Conn
+	process *proc.Process
+	stdout  *os.File
+	stderr  *tail
+}
+
+// openStdio starts the child of a session.
+func openStdio(s *session, procs *proc.Set, dir string) error {
+	pipes, err := newPipes()
+	if err != nil {
+		return err
+	}
+	command := s.server.Command
+	if !filepath.IsAbs(command) && strings.ContainsAny(command, `/`+string(filepath.Separator)) {
+		command = filepath.Join(dir, command)
+	}
+	env := make([]string, 0, len(s.server.Env))
+	for name, value := range s.server.Env {
+		env = append(env, name+"="+value)
+	}
+	process, err := procs.Start(proc.Command{
+		Args: append([]string{command}, s.server.Args...), Dir: dir, Env: env,
+		Stdin: pipes[0].r, Stdout: pipes[1].w, Stderr: pipes[2].w,
+	})
+	// The child has its own copies, or there is none.
+	for _, f := range []*os.File{pipes[0].r, pipes[1].w, pipes[2].w} {
+		f.Close()
+	}
+	if err != nil {
+		for _, f := range []*os.File{pipes[0].w, pipes[1].r, pipes[2].r} {
+			f.Close()
+		}
+		return err
+	}
+	l := &stdioLink{process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s.log)}
+	noise := 0
+	transport := wire.Transport{In: pipes[1].r, Out: pipes[0].w, Peer: true, OnBadLine: func(line []byte, err error) {
+		if noise++; noise <= noiseLines {
+			s.log.Info("not a message on the server's stdout", "line", core.Clip(string(line), tailLine), "error", err)
+		}
+	}}
+	l.conn = transport.Open()
+	s.peer.link = l
+	go l.read(s.peer)
+	return nil
+}
+
+type pipe struct{ r, w *os.File }
+
+// newPipes makes the three pipes of a child.
+func newPipes() (pipes [3]pipe, err error) {
+	for i := range pipes {
+		if pipes[i].r, pipes[i].w, err = os.Pipe(); err != nil {
+			for _, p := range pipes[:i] {
+				p.r.Close()
+				p.w.Close()
+			}
+			return pipes, err
+		}
+	}
+	return pipes, nil
+}
+
+func (l *stdioLink) read(p *peer) {
+	for {
+		msg, err := l.conn.Read(context.Background())
+		if err != nil {
+			p.lose(l.ending())
+			return
+		}
+		p.deliver(msg, nil)
+	}
+}
+
+// ending says how the child ended, with its last words.
+func (l *stdioLink) ending() error {
+	how := "the server closed its stdout"
+	select {
+	case <-l.process.Done():
+		how = fmt.Sprintf("the server ended (%s)", l.process.Exit())
+	case <-time.After(200 * time.Millisecond):
+	}
+	if words := l.lastWords(); words != "" {
+		return fmt.Errorf("%s; it said: %s", how, words)
+	}
+	return errors.New(how)
+}
+
+// lastWords are the last lines of the child's stderr.
+func (l *stdioLink) lastWords() string {
+	select {
+	case <-l.stderr.done: // all of it is there
+	case <-time.After(100 * time.Millisecond):
+	}
+	return l.stderr.String()
+}
+
+func (l *stdioLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) error {
+	if err := l.conn.Write(ctx, msg); err != nil && ctx.Err() == nil {
+		return &lostError{cause: l.ending()}
+	}
+	return nil
+}
+
+func (l *stdioLink) ready(string) error { return nil }
+
+func (l *stdioLink) abandon(ctx context.Context, id int64, reason string) error {
+	return l.send(ctx, cancelled(id, reason), nil)
+}
+
+// cancelled is the notification that ends a call.
+func cancelled(id int64, reason string) *jsonrpc.Request {
+	params := strconv.AppendInt([]byte(`{"requestId":`), id, 10)
+	params = append(rawjson.AppendString(append(params, `,"reason":`...), core.Clip(reason, 200)), '}')
+	return &jsonrpc.Request{Method: "notifications/cancelled", Params: params}
+}
+
+// close asks the child to leave, then makes it, and everything it started.
+func (l *stdioLink) close() error {
+	l.conn.Close()
+	timer := time.NewTimer(eofGrace)
+	defer timer.Stop()
+	select {
+	case <-l.process.Done():
+	case <-timer.C:
+	}
+	err := l.process.Stop()
+	l.stdout.Close()
+	l.stderr.r.Close()
+	return err
+}
+
+// A tail keeps the last lines of a child's stderr. It is read all the time, or
+// the child would block once the pipe is full.
+type tail struct {
+	r    *os.File
+	done chan struct{} // closed when stderr has ended
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func followStderr(r *os.File, log *slog.Logger) *tail {
+	t := &tail{r: r, done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		t.follow(bufio.NewReaderSize(r, 8<<10), log)
+	}()
+	return t
+}
+
+// follow takes lines apart; of a very long one it keeps the beginning.
+func (t *tail) follow(r *bufio.Reader, log *slog.Logger) {
+	for {
+		line, err := r.ReadSlice('\n')
+		if text := string(bytes.TrimRight(line, "\r\n")); text != "" {
+			text = core.Clip(text, tailLine)
+			t.add(text)
+			log.Debug("the server's stderr", "line", text)
+		}
+		for errors.Is(err, bufio.ErrBufferFull) {
+			_, err = r.ReadSlice('\n')
+		}
+		if err != nil {
+			// Until the other end is closed too, nobody may find the pipe full.
+			_, _ = io.Copy(io.Discard, r)
+			return
+		}
+	}
+}
+
+func (t *tail) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.lines) == tailLines {
+		t.lines = append(t.lines[:0], t.lines[1:]...)
+	}
+	t.lines = append(t.lines, line)
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
+}
