@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 func runChild(role string) error {
+	time.AfterFunc(time.Minute, func() { os.Exit(3) }) // whatever fails, nothing stays behind
 	if role == "parent" || role == "parent of poll" {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childRole+"="+map[string]string{"parent": "serve", "parent of poll": "poll"}[role])
@@ -55,9 +56,9 @@ func runChild(role string) error {
 		fmt.Fprintf(out, "in: %v, out: %v\n", in.SetReadDeadline(time.Now().Add(time.Hour)), out.SetWriteDeadline(time.Time{}))
 		return nil
 	case "poll":
-		ctx := context.Background()
+		parent := os.Getppid() // before it is told that it may be killed
 		fmt.Fprintln(out, "ready")
-		fmt.Fprintln(out, "gone:", pollParent(ctx, os.Getppid()))
+		fmt.Fprintln(out, "gone:", pollParent(context.Background(), parent))
 		return nil
 	}
 	hang := func(context.Context) { select {} }
@@ -234,6 +235,7 @@ func startChild(t *testing.T, cmd *exec.Cmd) (io.WriteCloser, *bufio.Reader) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { outR.Close() })
+	outR.SetReadDeadline(time.Now().Add(time.Minute))
 	cmd.Stdout, cmd.Stderr = outW, os.Stderr
 	err = cmd.Start()
 	outW.Close()
