@@ -11,6 +11,8 @@ require github.com/tailscale/hujson v0.0.0-20260727124030-b80ff77dac4f
 
 require golang.org/x/sys v0.50.0
 
+require github.com/dlclark/regexp2/v2 v2.13.0
+
 require (
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/segmentio/asm v1.1.3 // indirect

@@ -16,6 +16,7 @@ func definitions() []core.Definition {
 		readFile(),
 		writeFile(),
 		glob(),
+		findText(),
 		batchEdit(),
 		edit(),
 		sleep(),

@@ -119,7 +119,7 @@ type vectorWant struct {
 	Eventually bool            // a child process makes FS so, within ten seconds
 }
 
-func decodeStrict(t *testing.T, data []byte, v any) {
+func decodeStrict(t testing.TB, data []byte, v any) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()

@@ -1,0 +1,170 @@
+package builtin
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"unicode/utf8"
+
+	"zenmcp/core"
+)
+
+const (
+	// searchBlock is the size in bytes of files that are read at once; of bigger
+	// ones, this much is searched at a time.
+	searchBlock = 1 << 20
+	// maxLine is the longest line in bytes, beyond that a file is too big.
+	maxLine = 16 << 20
+)
+
+// A fileSearcher searches one file after the other with buffers that it keeps.
+// It serves one goroutine.
+type fileSearcher struct {
+	finder        *lineFinder
+	limit         int // lines of one file
+	maxLineLength int // code points
+	buf           []byte
+
+	hits   []hit
+	passed int // lines of the file before the block
+}
+
+// entry searches a regular file in a folder.
+func (s *fileSearcher) entry(ctx context.Context, in *folder, name string, maxSize int64) ([]hit, error) {
+	data, err := in.ReadFile(name, s.buf, min(maxSize, searchBlock))
+	switch {
+	case errors.Is(err, core.ErrTooBig) && maxSize > searchBlock:
+		return s.path(ctx, in.start.at(in.shown(name)), maxSize)
+	case errors.Is(err, core.ErrTooBig):
+		return nil, skipTooBig
+	case err != nil:
+		return nil, err
+	}
+	if cap(data) > cap(s.buf) {
+		s.buf = data[:0]
+	}
+	if err := s.begin(data); err != nil {
+		return nil, err
+	}
+	err = s.search(withoutBOM(data))
+	return s.hits, err
+}
+
+// path searches what a path leads to; maxSize 0 is no limit.
+func (s *fileSearcher) path(ctx context.Context, p core.Path, maxSize int64) ([]hit, error) {
+	file, info, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if maxSize > 0 && info.Size() > maxSize {
+		return nil, skipTooBig
+	}
+	s.hits = nil
+	err = s.stream(p.Reader(ctx, file))
+	return s.hits, err
+}
+
+// stream searches in blocks that end with a line.
+func (s *fileSearcher) stream(r io.Reader) error {
+	buf := make([]byte, 0, searchBlock)
+	for first := true; ; first = false {
+		n, err := io.ReadFull(r, buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		atEnd := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !atEnd {
+			return err
+		}
+		if first {
+			if err := s.begin(buf); err != nil {
+				return err
+			}
+			buf = withoutBOM(buf)
+		}
+		lines := buf
+		if !atEnd {
+			lines = buf[:bytes.LastIndexByte(buf, '\n')+1]
+		}
+		if err := s.search(lines); err != nil || atEnd || len(s.hits) == s.limit {
+			return err
+		}
+		if len(lines) > 0 {
+			buf = append(buf[:0], buf[len(lines):]...)
+		} else if cap(buf) < maxLine {
+			buf = append(make([]byte, 0, 2*cap(buf)), buf...)
+		} else {
+			return skipTooBig
+		}
+	}
+}
+
+// begin prepares for a file that begins with head.
+func (s *fileSearcher) begin(head []byte) error {
+	s.hits, s.passed = nil, 0
+	if bytes.IndexByte(head[:min(len(head), binaryHead)], 0) >= 0 {
+		return skipBinary
+	}
+	s.finder.begin()
+	return nil
+}
+
+func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
+
+// search adds the hits in whole lines, up to the limit.
+func (s *fileSearcher) search(lines []byte) error {
+	counted, from := 0, 0
+	for len(s.hits) < s.limit {
+		line, ok, err := s.finder.next(lines, from)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		s.passed += bytes.Count(lines[counted:line.start], []byte{'\n'})
+		s.hits = append(s.hits, s.hit(line))
+		counted, from = line.start, line.end+1
+	}
+	s.passed += bytes.Count(lines[counted:], []byte{'\n'})
+	return nil
+}
+
+// hit is how the answer shows a line.
+func (s *fileSearcher) hit(line foundLine) hit {
+	h := hit{Line: s.passed + 1}
+	content, cut := excerpt(line.text, line.from, line.to, s.maxLineLength)
+	h.Content = content
+	if cut {
+		h.Column = utf8.RuneCount(line.text[:line.from]) + 1
+	}
+	if s.finder.text == nil {
+		match, _ := excerpt(line.text[line.from:line.to], 0, 0, s.maxLineLength)
+		h.Match = &match
+	}
+	return h
+}
+
+// excerpt is text if it has at most limit characters. Else it is so many of them
+// with an ellipsis where it was cut: the first, if the match from byte from to
+// byte to is among them, or those around the match.
+func excerpt(text []byte, from, to, limit int) (content string, cut bool) {
+	size := utf8.RuneCount(text)
+	if size <= limit {
+		return string(text), false
+	}
+	before, middle := utf8.RuneCount(text[:from]), utf8.RuneCount(text[from:to])
+	skip := 0
+	if before+middle > limit {
+		skip = min(before-max(limit-middle, 0)/2, size-limit)
+	}
+	runes := []rune(string(text))
+	content = string(runes[skip : skip+limit])
+	if skip > 0 && limit > 0 {
+		content = "…" + content
+	}
+	if skip+limit < size || limit == 0 {
+		content += "…"
+	}
+	return content, true
+}
