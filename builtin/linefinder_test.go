@@ -11,14 +11,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-type plainMatch struct {
+type lineMatch struct {
 	line, from, to int
 	text           string
 }
 
 // plainly is what a lineFinder is to find, line by line with the engine that
 // backtracks. ok is false if that does not get anywhere.
-func plainly(t testing.TB, e *lineExpression, data []byte) (found []plainMatch, ok bool) {
+func plainly(t testing.TB, e *lineExpression, data []byte) (found []lineMatch, ok bool) {
 	t.Helper()
 	var js *regexp2.Regexp
 	if e.text == nil {
@@ -33,7 +33,7 @@ func plainly(t testing.TB, e *lineExpression, data []byte) (found []plainMatch, 
 		line, _ = unicode.UTF8.NewDecoder().String(strings.TrimSuffix(line, "\r"))
 		if js == nil {
 			if from := strings.Index(line, string(e.text)); from >= 0 {
-				found = append(found, plainMatch{i + 1, from, from + len(e.text), line})
+				found = append(found, lineMatch{i + 1, from, from + len(e.text), line})
 			}
 			continue
 		}
@@ -44,13 +44,13 @@ func plainly(t testing.TB, e *lineExpression, data []byte) (found []plainMatch, 
 		if m != nil {
 			runes := []rune(line)
 			from := len(string(runes[:m.RuneIndex]))
-			found = append(found, plainMatch{i + 1, from, from + len(m.String()), line})
+			found = append(found, lineMatch{i + 1, from, from + len(m.String()), line})
 		}
 	}
 	return found, true
 }
 
-func findAll(t testing.TB, e *lineExpression, data []byte) (found []plainMatch, ok bool) {
+func findAll(t testing.TB, e *lineExpression, data []byte) (found []lineMatch, ok bool) {
 	t.Helper()
 	f := e.finder()
 	f.begin()
@@ -63,7 +63,7 @@ func findAll(t testing.TB, e *lineExpression, data []byte) (found []plainMatch, 
 			return found, true
 		}
 		n := strings.Count(string(data[:line.start]), "\n") + 1
-		found = append(found, plainMatch{n, line.from, line.to, string(line.text)})
+		found = append(found, lineMatch{n, line.from, line.to, string(line.text)})
 		from = line.end + 1
 	}
 }
