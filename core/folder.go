@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"syscall"
 )
 
 // ErrTooBig says that a file holds more bytes than the caller takes.
@@ -44,4 +48,12 @@ func readInto(r io.Reader, buf []byte, size, limit int64) ([]byte, error) {
 			buf = append(buf, 0)[:len(buf)]
 		}
 	}
+}
+
+// single refuses what is not one name in a folder.
+func single(name string) error {
+	if name == "" || name == ".." || strings.ContainsAny(name, "/"+string(filepath.Separator)) {
+		return &fs.PathError{Op: "open", Path: name, Err: syscall.EINVAL}
+	}
+	return nil
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A Folder is an open folder. Its methods may be called at the same time, except
@@ -27,12 +27,12 @@ func (f *Folder) Close() error {
 	if f == nil {
 		return nil
 	}
-	return syscall.Close(f.fd)
+	return unix.Close(f.fd)
 }
 
 // Folder opens the folder of that name; a link is an error.
 func (f *Folder) Folder(name string) (*Folder, error) {
-	fd, err := f.open(name, syscall.O_DIRECTORY)
+	fd, err := f.open(name, unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +41,12 @@ func (f *Folder) Folder(name string) (*Folder, error) {
 
 // open opens a name for reading. O_NONBLOCK is for pipes: they do not wait then.
 func (f *Folder) open(name string, flags int) (fd int, err error) {
-	if strings.Contains(name, "/") || name == ".." {
-		return -1, &fs.PathError{Op: "open", Path: name, Err: syscall.EINVAL}
+	if err := single(name); err != nil {
+		return -1, err
 	}
-	flags |= syscall.O_RDONLY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
+	flags |= unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 	err = again(func() (err error) {
-		fd, err = syscall.Openat(f.fd, name, flags, 0)
+		fd, err = unix.Openat(f.fd, name, flags, 0)
 		return err
 	})
 	if err != nil {
@@ -66,7 +66,7 @@ func (f *Folder) Read(buf []byte, visit func(name string, typ fs.FileMode) bool)
 	for {
 		n := 0
 		err := again(func() (err error) {
-			n, err = syscall.ReadDirent(f.fd, buf)
+			n, err = unix.ReadDirent(f.fd, buf)
 			return err
 		})
 		if err != nil || n <= 0 {
@@ -85,39 +85,47 @@ func (f *Folder) Read(buf []byte, visit func(name string, typ fs.FileMode) bool)
 	}
 }
 
-// typeOf translates the type that the kernel gives with a name. File systems
-// that give none are asked by opening.
+// typeOf translates the type that the kernel gives with a name. Where it gives
+// none, the file is asked.
 func (f *Folder) typeOf(name string, kind byte) fs.FileMode {
+	if kind == unix.DT_UNKNOWN {
+		var st unix.Stat_t
+		if again(func() error { return unix.Fstatat(f.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }) == nil {
+			kind = byte(st.Mode & unix.S_IFMT >> 12) // which is how the two are related
+		}
+	}
 	switch kind {
-	case syscall.DT_REG:
+	case unix.DT_REG:
 		return 0
-	case syscall.DT_DIR:
+	case unix.DT_DIR:
 		return fs.ModeDir
-	case syscall.DT_LNK:
+	case unix.DT_LNK:
 		return fs.ModeSymlink
-	case syscall.DT_FIFO:
+	case unix.DT_FIFO:
 		return fs.ModeNamedPipe
-	case syscall.DT_SOCK:
+	case unix.DT_SOCK:
 		return fs.ModeSocket
-	case syscall.DT_CHR:
+	case unix.DT_CHR:
 		return fs.ModeDevice | fs.ModeCharDevice
-	case syscall.DT_BLK:
+	case unix.DT_BLK:
 		return fs.ModeDevice
 	}
-	fd, err := f.open(name, 0)
-	if err != nil {
-		if err.(*fs.PathError).Err == syscall.ELOOP {
-			return fs.ModeSymlink
-		}
-		return fs.ModeIrregular
+	return fs.ModeIrregular
+}
+
+// Remove removes the file, link or empty folder of that name.
+func (f *Folder) Remove(name string) error {
+	if err := single(name); err != nil {
+		return err
 	}
-	file := os.NewFile(uintptr(fd), name)
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return fs.ModeIrregular
+	err := again(func() error { return unix.Unlinkat(f.fd, name, 0) })
+	if err == unix.EISDIR {
+		err = again(func() error { return unix.Unlinkat(f.fd, name, unix.AT_REMOVEDIR) })
 	}
-	return info.Mode().Type()
+	if err != nil {
+		return &fs.PathError{Op: "remove", Path: name, Err: err}
+	}
+	return nil
 }
 
 // ReadFile reads the regular file of that name whole, into buf if that is large
@@ -128,13 +136,13 @@ func (f *Folder) ReadFile(name string, buf []byte, limit int64) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	defer syscall.Close(fd)
-	var st syscall.Stat_t
-	if err := again(func() error { return syscall.Fstat(fd, &st) }); err != nil {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := again(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	if st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EINVAL}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: unix.EINVAL}
 	}
 	if st.Size > limit {
 		return nil, ErrTooBig
@@ -146,7 +154,7 @@ type fdReader int
 
 func (fd fdReader) Read(p []byte) (n int, err error) {
 	err = again(func() (err error) {
-		n, err = syscall.Read(int(fd), p)
+		n, err = unix.Read(int(fd), p)
 		return err
 	})
 	if n == 0 && err == nil {
@@ -158,7 +166,7 @@ func (fd fdReader) Read(p []byte) (n int, err error) {
 // again repeats a system call that a signal interrupted.
 func again(call func() error) error {
 	for {
-		if err := call(); err != syscall.EINTR {
+		if err := call(); err != unix.EINTR {
 			return err
 		}
 	}

@@ -42,6 +42,14 @@ func (f *Folder) Folder(name string) (*Folder, error) {
 	return openFolder(f.root, name)
 }
 
+// Remove removes the file, link or empty folder of that name.
+func (f *Folder) Remove(name string) error {
+	if err := single(name); err != nil {
+		return err
+	}
+	return f.root.Remove(name)
+}
+
 // Read calls visit with the name and type of everything in the folder, in no
 // order, until visit returns false. The buffer is not needed on this system.
 func (f *Folder) Read(_ []byte, visit func(name string, typ fs.FileMode) bool) error {

@@ -106,6 +106,26 @@ func TestFolder(t *testing.T) {
 		f.Close()
 		t.Error("a file was opened as a folder")
 	}
+
+	for _, name := range []string{"sub", "..", "sub/file", "../outside/secret", "missing", ""} {
+		if err := folder.Remove(name); err == nil {
+			t.Errorf("Remove(%q) removed it", name)
+		}
+	}
+	if err := sub.Remove("file"); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"sub", "away", "up", "file", "empty"} {
+		if err := folder.Remove(name); err != nil {
+			t.Errorf("Remove(%q): %v", name, err)
+		}
+	}
+	if left, err := os.ReadDir(inside); err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v; want dir", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(outside, "secret")); err != nil {
+		t.Error("a link was followed:", err)
+	}
 }
 
 func TestFolderReadStops(t *testing.T) {
