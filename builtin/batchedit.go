@@ -11,8 +11,8 @@ import (
 type batchEditInput struct {
 	Path         string        `json:"path"`
 	Replacements []replacement `json:"replacements" jsonschema:"done in order, each on the result of the one before"`
-	AllowPartial bool          `json:"allowPartial,omitempty" jsonschema:"write those that match even if others do not"`
-	Force        bool          `json:"force,omitempty" jsonschema:"edit even if the file has changed since you read it"`
+	AllowPartial bool          `json:"allowPartial,omitempty" jsonschema:"write what matches even if the rest does not"`
+	Force        bool          `json:"force,omitempty"`
 }
 
 // A batchEditAnswer counts replacements, not the places that each changed.
@@ -37,7 +37,7 @@ type failedReplace struct {
 func batchEdit() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "batchEdit",
-		Title:       "Edit file in several places",
+		Title:       "Edit several places",
 		Description: "Replace several texts in a file, by the rules of edit: all of them, or nothing is changed.",
 		Hints:       core.Hints{Destructive: true},
 	}, func(ctx context.Context, call *core.Call, in batchEditInput) (*core.Result, error) {

@@ -11,10 +11,10 @@ import (
 
 type editInput struct {
 	Path         string `json:"path"`
-	OldText      string `json:"oldText" jsonschema:"exact text that is in one place of the file"`
-	NewText      string `json:"newText" jsonschema:"literal text in its place"`
+	OldText      string `json:"oldText" jsonschema:"exact text, in one place of the file"`
+	NewText      string `json:"newText" jsonschema:"literal text"`
 	IsReplaceAll bool   `json:"isReplaceAll,omitempty" jsonschema:"replace every place"`
-	Force        bool   `json:"force,omitempty" jsonschema:"edit even if the file has changed since you read it"`
+	Force        bool   `json:"force,omitempty" jsonschema:"edit a file that has changed since you read it"`
 }
 
 type editAnswer struct {
@@ -27,11 +27,10 @@ type editAnswer struct {
 // edit replaces a text in a file (contract §2, decision 8): see [replacement].
 func edit() core.Definition {
 	return core.Define(core.Tool{
-		Name:  "edit",
-		Title: "Edit file",
-		Description: "Replace text in a file. oldText must match exactly one place, or nothing is changed; LF also matches CRLF. " +
-			"Everything else in the file stays as it is.",
-		Hints: core.Hints{Destructive: true},
+		Name:        "edit",
+		Title:       "Edit file",
+		Description: "Replace text in a file. oldText must match exactly one place, or nothing is changed; LF also matches CRLF.",
+		Hints:       core.Hints{Destructive: true},
 	}, func(ctx context.Context, call *core.Call, in editInput) (*core.Result, error) {
 		r := replacement{in.OldText, in.NewText, in.IsReplaceAll}
 		if err := r.check(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"unicode/utf8"
+	"unsafe"
 
 	"golang.org/x/text/encoding/unicode"
 
@@ -82,7 +83,8 @@ func decode(data []byte) (text string, lossy bool, err error) {
 	if enc := utf16Of(data); enc != nil {
 		decoder = enc.NewDecoder()
 	} else if utf8.Valid(data) {
-		return string(data), false, nil
+		// Not a copy, since nobody changes data from here on.
+		return unsafe.String(unsafe.SliceData(data), len(data)), false, nil
 	}
 	// One U+FFFD for each broken sequence, as browsers and Node decode.
 	out, err := decoder.Bytes(data)

@@ -14,7 +14,7 @@ import (
 type writeFileInput struct {
 	Path    string `json:"path"`
 	Content string `json:"content" jsonschema:"the whole new content"`
-	Force   bool   `json:"force,omitempty" jsonschema:"write even if the file has changed since you read it"`
+	Force   bool   `json:"force,omitempty" jsonschema:"replace a file that has changed since you read it"`
 }
 
 // writeFile makes a text the whole content of a file, in one step (decision 10).
