@@ -24,3 +24,5 @@ require (
 )
 
 require github.com/bmatcuk/doublestar/v4 v4.10.4
+
+require github.com/spf13/pflag v1.1.0

@@ -1,8 +1,3 @@
-// Package mcpserver publishes agents as MCP servers.
-//
-// On stdio a process takes its standard streams for the protocol alone
-// ([CaptureStdout], [CaptureStdin]) and opens the one session it has on them
-// ([OpenStdio]), which also says when the client has gone away.
 package mcpserver
 
 import (

@@ -47,7 +47,7 @@ var homes = map[string][]string{
 	"github.com/dlclark/regexp2":             {"builtin"},
 	"github.com/dlclark/regexp2/v2":          {"builtin"},
 	"github.com/goccy/go-yaml":               {"loaders/*"},
-	"github.com/google/jsonschema-go":        {"core", "loaders/*", "cmd/zen-mcp"},
+	"github.com/google/jsonschema-go":        {"core", "loaders/*", "mcpserver", "cmd/zen-mcp"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcpserver", "core/wire", "loaders/mcps"},
 	"github.com/openai/openai-go/v3":         {"core/llm"},
 	"github.com/rogpeppe/go-internal":        {"cmd/zen-mcp_test"},

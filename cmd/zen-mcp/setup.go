@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"zenmcp/builtin"
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// A system is everything that the flags describe, ready for scopes.
+type system struct {
+	env    *core.Env
+	agents []core.AgentDefinition
+	dir    string // the working directory of every scope
+	roots  *core.Roots
+	log    *slog.Logger
+	close  func()
+}
+
+// assemble reads the configuration and discovers what there is. A file that
+// cannot be understood is an error that says where; nothing is written.
+func assemble(ctx context.Context, o *options, std streams) (*system, error) {
+	log, closeLog, err := o.logger(std.err)
+	if err != nil {
+		return nil, err
+	}
+	s := &system{log: log, close: func() { closeLog() }}
+	if err := s.load(ctx, o); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *system) load(ctx context.Context, o *options) error {
+	places, err := configs.Find(configs.Options{
+		Home: o.home, Project: o.project, TrustProject: o.trustProject,
+		Skills: o.skills, SubAgents: o.subAgents, Tools: o.tools, MCPConfig: o.mcpConfig,
+	})
+	if err != nil {
+		return errUsage{err}
+	}
+	s.warn(places.Warnings)
+	if s.dir, err = o.workingDir(places.Project); err != nil {
+		return errUsage{err}
+	}
+	config, warnings, err := places.Config()
+	if err != nil {
+		return described(err)
+	}
+	s.warn(warnings)
+	if err := s.loadAgents(places, config, o); err != nil {
+		return err
+	}
+	if s.roots, err = core.OpenRoots(o.roots); err != nil {
+		return errUsage{fmt.Errorf("--root: %w", err)}
+	}
+	catalog, err := core.Discover(ctx, sources(places)...)
+	if err != nil {
+		return err
+	}
+	s.env = &core.Env{Log: s.log, StateDir: places.State}
+	s.env.Update(config, catalog)
+	return nil
+}
+
+// sources lists where capabilities come from, in the order of publication.
+func sources(*configs.Places) []core.Source {
+	return []core.Source{builtin.Source()}
+}
+
+func (s *system) loadAgents(places *configs.Places, config core.Config, o *options) error {
+	ids := o.agents
+	if len(ids) == 0 {
+		ids = []string{configs.ChooseAgent("", config)}
+	}
+	for _, id := range ids {
+		agent, err := places.Agent(id)
+		if err != nil {
+			return described(err)
+		}
+		s.warn(agent.Warnings)
+		if agent.Permissions, err = narrow(agent.Permissions, o.allow, o.deny); err != nil {
+			return err
+		}
+		s.agents = append(s.agents, agent.AgentDefinition)
+	}
+	return nil
+}
+
+func (s *system) warn(problems []*configs.Problem) {
+	for _, p := range problems {
+		s.log.Warn(p.Error())
+	}
+}
+
+// described adds the excerpt of the file to an error that has one.
+func described(err error) error {
+	var p *configs.Problem
+	if errors.As(err, &p) {
+		if excerpt := p.Excerpt(); excerpt != "" {
+			return fmt.Errorf("%w\n%s", err, excerpt)
+		}
+	}
+	return err
+}
+
+// workingDir is where relative paths belong: --cwd, else the project.
+func (o *options) workingDir(project string) (string, error) {
+	if o.cwd == "" {
+		return project, nil
+	}
+	abs, err := filepath.Abs(o.cwd)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+		return "", fmt.Errorf("--cwd %q: no such directory", o.cwd)
+	}
+	return abs, nil
+}
+
+// scope makes the scope of one client of an agent.
+func (s *system) scope(agent core.AgentDefinition) (*core.Scope, error) {
+	return core.NewScope(s.env, agent, s.dir, s.roots)
+}

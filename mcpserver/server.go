@@ -1,0 +1,125 @@
+// Package mcpserver publishes agents as MCP servers: each agent's tools, as its
+// permissions leave them, over stdio and streamable HTTP, in every revision of
+// the protocol from 2024-11-05 to 2026-07-28. It turns core's values into MCP's
+// and knows nothing of what the tools do.
+//
+// On stdio a process takes its standard streams for the protocol alone
+// ([CaptureStdout], [CaptureStdin]) and serves the one session it has on them
+// ([Server.ServeStdio]).
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"zenmcp/core"
+	"zenmcp/core/wire"
+)
+
+// modern is the first protocol revision without sessions.
+const modern = "2026-07-28"
+
+// Options say what a [Server] publishes.
+type Options struct {
+	// Version is the program's version, as shown to clients.
+	Version string
+	// Env is shared by all scopes and holds configuration and catalog.
+	Env *core.Env
+	// Agents are published; the first one is the default. At least one.
+	Agents []core.AgentDefinition
+	// Dir is the working directory of every scope: absolute.
+	Dir string
+	// Roots confine the file tools; nil confines nothing.
+	Roots *core.Roots
+}
+
+// A Server publishes agents. It is made once and serves any number of clients.
+type Server struct {
+	options Options
+	log     *slog.Logger
+	agents  []*agent
+
+	// closing ends when the server shuts down; every call ends with it.
+	closing  context.Context
+	shutdown context.CancelCauseFunc
+}
+
+// errShutdown is why calls end when the server does.
+var errShutdown = errors.New("the server is shutting down")
+
+// New makes a server. It fails when an agent's scope cannot be made, for example
+// because the working directory lies outside the roots.
+func New(options Options) (*Server, error) {
+	s := &Server{options: options, log: options.Env.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.closing, s.shutdown = context.WithCancelCause(context.Background())
+	for _, definition := range options.Agents {
+		a, err := newAgent(s, definition)
+		if err != nil {
+			return nil, fmt.Errorf("agent %q: %w", definition.ID, err)
+		}
+		s.agents = append(s.agents, a)
+	}
+	if len(s.agents) == 0 {
+		return nil, errors.New("a server needs an agent")
+	}
+	return s, nil
+}
+
+// Close cancels all calls and ends all scopes.
+func (s *Server) Close() error {
+	s.shutdown(errShutdown)
+	var errs []error
+	for _, a := range s.agents {
+		errs = append(errs, a.close())
+	}
+	return errors.Join(errs...)
+}
+
+// ServeStdio serves the first agent to the client at the other end of t, until
+// the client leaves, which is no error, or ctx ends.
+func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
+	err := OpenStdio(ctx, t).Serve(s.agents[0].mcp)
+	return errors.Join(err, s.Close())
+}
+
+// shutdownGrace is how long cancelled calls may take to come back.
+const shutdownGrace = 2 * time.Second
+
+// agent finds a published agent by its id.
+func (s *Server) agent(id string) *agent {
+	i := slices.IndexFunc(s.agents, func(a *agent) bool { return a.definition.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return s.agents[i]
+}
+
+// instructions tell a model in three lines what is here.
+func (s *Server) instructions(tools []core.Tool) string {
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	reach := "Paths are not confined."
+	if roots := s.options.Roots.List(); len(roots) > 0 {
+		reach = fmt.Sprintf("File tools reach %s only.", quoteList(roots))
+	}
+	return fmt.Sprintf("Tools of an agent on this machine: %s.\nRelative paths belong to %q. %s\nA failing call says what to do next.",
+		strings.Join(names, ", "), s.options.Dir, reach)
+}
+
+func quoteList(items []string) string {
+	quoted := make([]string, len(items))
+	for i, item := range items {
+		quoted[i] = fmt.Sprintf("%q", item)
+	}
+	return strings.Join(quoted, ", ")
+}
