@@ -71,43 +71,69 @@ func (s *Scope) fit(t Tool, res *Result) *Result {
 	if res == nil || res.Whole != nil {
 		return res
 	}
-	limit := s.Config().OutputBudget()
-	sizes := make([]int, len(res.Blocks))
-	bytes, total := 0, 0
-	for _, b := range res.Blocks {
+	bytes, limit := 0, s.Config().OutputBudget()
+	texts := make([]string, len(res.Blocks))
+	for i, b := range res.Blocks {
 		if text, ok := b.(Text); ok {
+			texts[i] = string(text)
 			bytes += len(text)
 		}
 	}
-	if bytes <= limit {
+	if bytes <= limit { // and so are the code points
 		return res
 	}
-	for i, b := range res.Blocks {
-		if text, ok := b.(Text); ok {
-			sizes[i] = utf8.RuneCountInString(string(text))
-			total += sizes[i]
+	texts = shortenAll(texts, limit, func(i int, text string, limit int) string {
+		if i > 0 || res.From == nil {
+			return s.shorten(t.Name, t.Output, text, limit)
 		}
-	}
-	if total <= limit {
-		return res
-	}
-	share := level(sizes, limit)
+		all := ExtentOf(text)
+		all.Place = *res.From
+		return Excerpt(text, text, all, limit, t.Output, PlainCost)
+	})
 	short := *res
-	short.Blocks = slices.Clone(res.Blocks)
+	short.Blocks = nil
 	for i, b := range res.Blocks {
-		if sizes[i] > share {
-			text := string(b.(Text))
-			if i == 0 && res.From != nil {
-				all := ExtentOf(text)
-				all.Place = *res.From
-				text = Excerpt(text, text, all, share, t.Output, PlainCost)
-			} else {
-				text = s.shorten(t.Name, t.Output, text, share)
-			}
-			short.Blocks[i] = Text(text)
+		if _, ok := b.(Text); !ok {
+			short.Blocks = append(short.Blocks, b)
+		} else if texts[i] != "" {
+			short.Blocks = append(short.Blocks, Text(texts[i]))
 		}
 	}
 	return &short
+}
+
+// leastShare is the least room in which an excerpt makes sense.
+const leastShare = 500
+
+// shortenAll cuts the longest of some texts until all of them are within limit.
+// Where they are too many for an excerpt of each, the last that says something
+// becomes one of all of them, and the others empty.
+func shortenAll(texts []string, limit int, cut func(i int, text string, limit int) string) []string {
+	sizes := make([]int, len(texts))
+	total, last := 0, 0
+	for i, t := range texts {
+		if sizes[i] = utf8.RuneCountInString(t); sizes[i] > 0 {
+			last = i
+		}
+		total += sizes[i]
+	}
+	if total <= limit {
+		return texts
+	}
+	out := slices.Clone(texts)
+	share := level(sizes, limit)
+	if share < leastShare && last > 0 {
+		filled := slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
+		clear(out)
+		out[last] = cut(last, strings.Join(filled, "\n"), limit)
+		return out
+	}
+	for i, t := range texts {
+		if sizes[i] > share {
+			out[i] = cut(i, t, share)
+		}
+	}
+	return out
 }
 
 // level is the size to which the longest have to be cut so that all together
@@ -190,13 +216,13 @@ func Excerpt(head, tail string, all Extent, limit int, output Output, cost Cost)
 	if output == OutputLog {
 		skipped = "something is left out here of"
 	}
-	room := max(0, limit-weigh(note(head[:min(len(head), limit)], skipped), cost)-excerptSlack)
+	room := max(0, limit-Weigh(note(head[:min(len(head), limit)], skipped), cost)-excerptSlack)
 	if output != OutputLog {
 		head = cutHead(head, room, cost)
 		return endLine(head) + note(head, skipped)
 	}
 	head = cutHead(head, room/2, cost)
-	tail = cutTail(tail, room-weigh(head, cost), cost)
+	tail = cutTail(tail, room-Weigh(head, cost), cost)
 	return endLine(head) + note(head, skipped) + tail
 }
 
@@ -224,7 +250,8 @@ func endLine(text string) string {
 	return text + "\n"
 }
 
-func weigh(text string, cost Cost) int {
+// Weigh is what a text takes of a budget.
+func Weigh(text string, cost Cost) int {
 	total := 0
 	for _, r := range text {
 		total += cost(r)

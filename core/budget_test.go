@@ -334,19 +334,30 @@ func TestBudgetOfAFile(t *testing.T) {
 	}
 }
 
-func TestTinyBudgetLeavesTheNote(t *testing.T) {
+func TestManyTextsBecomeOne(t *testing.T) {
 	t.Parallel()
-	s, tool := budgetScope(t, 5, OutputLog, TextResult(numbered(0, 10)), nil)
-	res, err := tool.Run(t.Context(), &Call{})
-	if err != nil || !strings.HasPrefix(res.Text(), "[cut") || wholeFile(t, s, res.Text()) != numbered(0, 10) {
-		t.Errorf("%v, %v", res, err)
+	res := &Result{Blocks: []Block{Text(""), Image{MIMEType: "image/png"}}}
+	for i := range 100 {
+		res.Blocks = append(res.Blocks, Text(fmt.Sprintf("text %d %s", i, strings.Repeat("x", 90))))
+	}
+	s, tool := budgetScope(t, 5, OutputLong, res, nil) // taken as 1000
+	got, err := tool.Run(t.Context(), &Call{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := got.Text()
+	if n := utf8.RuneCountInString(text); n > 1000 || n < 800 || len(got.Blocks) != 2 || !strings.HasPrefix(text, "text 0 x") {
+		t.Errorf("%d blocks, %d code points: %q", len(got.Blocks), n, text)
+	}
+	if whole := wholeFile(t, s, text); strings.Count(whole, "\n") != 99 {
+		t.Errorf("the file holds %d lines", strings.Count(whole, "\n")+1)
 	}
 }
 
 func TestMetaAnnouncesTheBudget(t *testing.T) {
 	t.Parallel()
-	for output, want := range map[Output]any{OutputShort: nil, OutputLong: 777, OutputLog: 777} {
-		if _, tool := budgetScope(t, 777, output, nil, nil); tool.Meta["anthropic/maxResultSizeChars"] != want {
+	for output, want := range map[Output]any{OutputShort: nil, OutputLong: 7777, OutputLog: 7777} {
+		if _, tool := budgetScope(t, 7777, output, nil, nil); tool.Meta["anthropic/maxResultSizeChars"] != want {
 			t.Errorf("output %d: %v", output, tool.Meta)
 		}
 	}
@@ -452,6 +463,7 @@ func TestFitWhole(t *testing.T) {
 		"image":      {`{"content":[` + image + `]}`, true, nil, nil},
 		"text":       {`{"content":[` + text("ok") + `,` + image + `,` + text(long) + `],"n":1.0}`, false, []string{text("ok"), image, `"x":1.0`, `"n":1.0`, "[cut"}, nil},
 		"resource":   {`{"content":[` + resource + `]}`, false, []string{`"big":12345678901234567890`, "[cut"}, nil},
+		"many":       {`{"content":[` + strings.Repeat(text(long)+",", 9) + image + `]}`, false, []string{image, "[cut", "in 4508 lines"}, nil},
 		"repeated":   {`{"content":[` + text(structured) + `],"structuredContent":` + structured + `}`, false, []string{`\"truncated\":true`}, []string{"structuredContent"}},
 		"structured": {`{"content":[],"structuredContent":` + structured + `,"isError":true}`, false, []string{`\"truncated\":true`, `"isError":true`}, []string{"structuredContent"}},
 	}
@@ -519,7 +531,7 @@ func FuzzExcerpt(f *testing.F) {
 		}
 		for name, cost := range map[string]Cost{"plain": PlainCost, "json": JSONCost} {
 			got := Excerpt(text, text, all, limit, output, cost)
-			if n := weigh(got, cost); n > limit {
+			if n := Weigh(got, cost); n > limit {
 				t.Errorf("%s: an excerpt of %d costs %d", name, limit, n)
 			}
 			if n := utf8.RuneCount(rawjson.AppendString(nil, got)); name == "json" && n > limit+2 {

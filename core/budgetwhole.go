@@ -51,27 +51,17 @@ func (s *Scope) FitWhole(tool string, whole json.RawMessage) (json.RawMessage, e
 		}
 		members = slices.Delete(slices.Clone(members), structured, structured+1)
 	}
-	list := rawjson.JoinElements(s.shortenBlocks(tool, blocks, texts, limit))
-	return rawjson.JoinMembers(setMember(members, "content", list)), nil
-}
-
-// shortenBlocks cuts the longest texts and puts them into their blocks.
-func (s *Scope) shortenBlocks(tool string, blocks []json.RawMessage, texts []string, limit int) []json.RawMessage {
-	sizes := make([]int, len(texts))
-	for i, t := range texts {
-		sizes[i] = utf8.RuneCountInString(t)
-	}
-	share := level(sizes, limit)
-	out := slices.Clone(blocks)
-	for i, t := range texts {
-		if sizes[i] > share {
-			t = s.shorten(tool, OutputLong, t, share)
-		}
-		if old, _ := foreignText(blocks[i]); t != old {
-			out[i] = withText(blocks[i], t)
+	cut := func(_ int, text string, limit int) string { return s.shorten(tool, OutputLong, text, limit) }
+	var kept []json.RawMessage
+	for i, t := range shortenAll(texts, limit, cut) {
+		switch old, path := foreignText(blocks[i]); {
+		case t == old:
+			kept = append(kept, blocks[i])
+		case t != "":
+			kept = append(kept, withValue(blocks[i], path, quote(t)))
 		}
 	}
-	return out
+	return rawjson.JoinMembers(setMember(members, "content", rawjson.JoinElements(kept))), nil
 }
 
 func member(members []rawjson.Member, name string) int {
@@ -101,12 +91,8 @@ func foreignText(block json.RawMessage) (text string, path []string) {
 	return "", nil
 }
 
-// withText is the block with another text; its other members keep their bytes.
-func withText(block json.RawMessage, text string) json.RawMessage {
-	_, path := foreignText(block)
-	return withValue(block, path, quote(text))
-}
-
+// withValue is the object with another value where the path leads; its other
+// members keep their bytes.
 func withValue(object json.RawMessage, path []string, value json.RawMessage) json.RawMessage {
 	if len(path) == 0 {
 		return value

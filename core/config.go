@@ -29,12 +29,17 @@ type Config struct {
 // config.json names none.
 const DefaultMaxToolOutput = 32768
 
-// OutputBudget is the budget of one tool result in code points.
+// MinToolOutput is the smallest budget: below it there is no room to say what was
+// cut and where the whole is.
+const MinToolOutput = 1000
+
+// OutputBudget is the budget of one tool result in code points. A smaller one
+// than [MinToolOutput] is taken as that.
 func (c Config) OutputBudget() int {
 	if c.MaxToolOutput == nil {
 		return DefaultMaxToolOutput
 	}
-	return *c.MaxToolOutput
+	return max(*c.MaxToolOutput, MinToolOutput)
 }
 
 // An Endpoint is an OpenAI-compatible service.
