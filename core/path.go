@@ -231,6 +231,30 @@ func (p Path) Create(ctx context.Context, mode fs.FileMode) (*os.File, error) {
 	})
 }
 
+// Append opens a file for writing at its end; one that is missing is made. Its
+// folder must exist, and what is there must be a regular file.
+func (p Path) Append(ctx context.Context) (*os.File, error) {
+	return on(ctx, p, true, func(t tree, name string) (*os.File, error) {
+		if info, err := t.Stat(name); err == nil && !info.Mode().IsRegular() {
+			return nil, irregular(info)
+		}
+		// Not blocking, in case that it became a pipe since.
+		f, err := t.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil {
+			err = irregular(info)
+		}
+		if err != nil {
+			f.Close()
+			return nil, err
+		}
+		return f, nil
+	})
+}
+
 // Rename moves p to another place as rename(2) does. Between two roots, as
 // between two file systems, the error is syscall.EXDEV.
 func (p Path) Rename(ctx context.Context, to Path) error {

@@ -173,6 +173,13 @@ var pathMethods = map[string]pathMethod{
 		}
 		return err
 	}},
+	"Append": {call: func(ctx context.Context, p Path) error {
+		f, err := p.Append(ctx)
+		if err == nil {
+			f.Close()
+		}
+		return err
+	}},
 	"Rename": {self: true, call: func(ctx context.Context, p Path) error {
 		other, err := p.scope.Path("renamed")
 		if err != nil {
