@@ -15,10 +15,12 @@ func definitions() []core.Definition {
 		cwd(),
 		readFile(),
 		writeFile(),
+		execSync(),
 		glob(),
 		findText(),
 		batchEdit(),
 		edit(),
+		execAsync(),
 		sleep(),
 	}
 }

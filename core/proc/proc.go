@@ -148,7 +148,11 @@ func (s *Set) Start(c Command) (*Process, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	p, err := c.start(Environ(c.Env...))
+	env := Environ(c.Env...)
+	if c.Dir != "" {
+		env = replace(env, "PWD="+c.Dir) // or the child would name the server's
+	}
+	p, err := c.start(env)
 	if err != nil {
 		return nil, err
 	}
