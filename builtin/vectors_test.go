@@ -3,19 +3,14 @@ package builtin
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,23 +68,6 @@ type vector struct {
 	Config   core.Config
 	Abort    string // "before the call" or "N ms after the start"
 	Want     vectorWant
-}
-
-// A vectorEntry is a file, dir, symlink, hardlink or fifo.
-type vectorEntry struct {
-	Path, Type string
-	Text       *string
-	B64        []byte
-	Repeat     *vectorRepeat
-	Size       *int64 // with SHA256, the content of a long file
-	SHA256     string
-	Target     string
-	Mode       string // octal; for files without it what the umask leaves of 0666
-}
-
-type vectorRepeat struct {
-	Prefix, Text, Suffix string
-	Count                int
 }
 
 // vectorFiles are count empty files, numbered from From.
@@ -204,51 +182,6 @@ func (v *vector) prepare(t *testing.T, root string) fs.FileMode {
 	return info.Mode()
 }
 
-func (e vectorEntry) make(t *testing.T, root string) {
-	t.Helper()
-	path := filepath.Join(root, e.Path)
-	err := os.MkdirAll(filepath.Dir(path), 0o777)
-	if err == nil {
-		switch e.Type {
-		case "dir":
-			err = os.MkdirAll(path, 0o777)
-		case "symlink":
-			err = os.Symlink(e.Target, path)
-		case "hardlink":
-			err = os.Link(filepath.Join(root, e.Target), path)
-		case "fifo":
-			err = mkfifo(path)
-		default:
-			err = os.WriteFile(path, e.content(), 0o666)
-		}
-	}
-	if err == nil && e.Mode != "" {
-		err = os.Chmod(path, e.mode(t))
-		t.Cleanup(func() { os.Chmod(path, 0o700) }) // so that it can be removed
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (e vectorEntry) mode(t *testing.T) fs.FileMode {
-	n, err := strconv.ParseUint(e.Mode, 8, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fs.FileMode(n)
-}
-
-func (e vectorEntry) content() []byte {
-	switch {
-	case e.Text != nil:
-		return []byte(*e.Text)
-	case e.Repeat != nil:
-		return []byte(e.Repeat.Prefix + strings.Repeat(e.Repeat.Text, e.Repeat.Count) + e.Repeat.Suffix)
-	}
-	return e.B64
-}
-
 // call runs the tool as a client would reach it, through the three phases.
 func (v *vector) call(t *testing.T, tool, root string, confined bool) (answer string, failed bool) {
 	t.Helper()
@@ -287,45 +220,6 @@ func (v *vector) call(t *testing.T, tool, root string, confined bool) (answer st
 	return callTool(t, ctx, scope, tool, args)
 }
 
-// newScope is a client that may use every built-in tool in dir; roots confine it.
-func newScope(t testing.TB, config core.Config, dir string, roots ...string) *core.Scope {
-	t.Helper()
-	catalog, err := core.Discover(t.Context(), Source())
-	if err != nil {
-		t.Fatal(err)
-	}
-	env := &core.Env{StateDir: t.TempDir()}
-	env.Update(config, catalog)
-	confined, err := core.OpenRoots(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	scope, err := core.NewScope(env, core.AgentDefinition{Permissions: core.AllowAll()}, dir, confined)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(scope.Close(), confined.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return scope
-}
-
-// callTool calls a published tool. What a client sees of an error is its text.
-func callTool(t testing.TB, ctx context.Context, scope *core.Scope, name string, args json.RawMessage) (answer string, failed bool) {
-	t.Helper()
-	tool, ok := scope.Tools().Tool(name)
-	if !ok {
-		t.Fatalf("%s is not published", name)
-	}
-	res, err := tool.Run(ctx, &core.Call{Arguments: args})
-	if err != nil {
-		res = core.ErrorResult(err)
-	}
-	return res.Text(), res.IsError
-}
-
 func (w *vectorWant) check(t *testing.T, answer string, failed bool) {
 	t.Helper()
 	switch w.Outcome {
@@ -362,11 +256,6 @@ func (w *vectorWant) check(t *testing.T, answer string, failed bool) {
 			t.Errorf("the answer %.500q does not say %q", answer, part)
 		}
 	}
-}
-
-func sha[T string | []byte](data T) string {
-	sum := sha256.Sum256([]byte(data))
-	return hex.EncodeToString(sum[:])
 }
 
 func (w *vectorWant) checkJSON(t *testing.T, answer string) {
@@ -456,132 +345,6 @@ func matchList(want, got []any, set bool) bool {
 		rest = slices.Delete(rest, i, i+1)
 	}
 	return true
-}
-
-// A fileState is what is at one path.
-type fileState struct {
-	kind fs.FileMode // the type bits
-	mode fs.FileMode
-	data string // the content, or the target of a link
-}
-
-// snapshot reads everything below dir.
-func snapshot(t *testing.T, dir string) map[string]fileState {
-	t.Helper()
-	all := map[string]fileState{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || path == dir {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		s := fileState{kind: info.Mode().Type(), mode: info.Mode() &^ fs.ModeType}
-		switch {
-		case info.Mode().IsRegular():
-			var data []byte
-			data, err = os.ReadFile(path)
-			s.data = string(data)
-		case s.kind == fs.ModeSymlink:
-			s.data, err = os.Readlink(path)
-		}
-		all[filepath.ToSlash(strings.TrimPrefix(path, dir+string(filepath.Separator)))] = s
-		return err
-	})
-	if err != nil && !os.IsPermission(err) {
-		t.Fatal(err)
-	}
-	return all
-}
-
-func (w *vectorWant) checkFS(before, after map[string]fileState, usual fs.FileMode) error {
-	if w.FS == nil {
-		return nil
-	}
-	if string(w.FS) == `"unchanged"` {
-		if !maps.Equal(before, after) {
-			return fmt.Errorf("the files changed: %.500s, before %.500s", describe(after), describe(before))
-		}
-		return nil
-	}
-	var entries []vectorEntry
-	d := json.NewDecoder(bytes.NewReader(w.FS))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&entries); err != nil {
-		return fmt.Errorf("want.fs: %v", err)
-	}
-	left := maps.Clone(after)
-	for _, e := range entries {
-		got, ok := left[e.Path]
-		if !ok {
-			return fmt.Errorf("%s is missing; there is %.500s", e.Path, describe(after))
-		}
-		delete(left, e.Path)
-		if err := e.compare(got, usual); err != nil {
-			return fmt.Errorf("%s: %w", e.Path, err)
-		}
-	}
-	if len(left) > 0 {
-		return fmt.Errorf("there is also %.500s", describe(left))
-	}
-	return nil
-}
-
-func (e vectorEntry) compare(got fileState, usual fs.FileMode) error {
-	kinds := map[string]fs.FileMode{"dir": fs.ModeDir, "symlink": fs.ModeSymlink, "fifo": fs.ModeNamedPipe}
-	if got.kind != kinds[e.Type] {
-		return fmt.Errorf("is %v, want a %s", got.kind, e.Type)
-	}
-	want := usual
-	if e.Mode != "" {
-		n, err := strconv.ParseUint(e.Mode, 8, 32)
-		if err != nil {
-			return err
-		}
-		want = fs.FileMode(n)
-	}
-	if (e.Type == "file" || e.Mode != "") && got.mode.Perm() != want && runtime.GOOS != "windows" {
-		return fmt.Errorf("mode %v, want %v", got.mode.Perm(), want)
-	}
-	switch {
-	case e.Type == "symlink" && got.data != e.Target:
-		return fmt.Errorf("leads to %q, want %q", got.data, e.Target)
-	case e.Type == "file" && e.Size != nil:
-		if int64(len(got.data)) != *e.Size || sha(got.data) != e.SHA256 {
-			return fmt.Errorf("%d bytes, %.80q; want other %d bytes", len(got.data), got.data, *e.Size)
-		}
-	case e.Type == "file" && got.data != string(e.content()):
-		return fmt.Errorf("holds %.200q, want %.200q", got.data, e.content())
-	}
-	return nil
-}
-
-func describe(files map[string]fileState) string {
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(&b, "%s %v %.40q; ", path, files[path].kind|files[path].mode, files[path].data)
-	}
-	return b.String()
-}
-
-func mustJSON(t testing.TB, v any) []byte {
-	t.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
-func write(t testing.TB, path string, data []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The harness itself must be able to fail.
