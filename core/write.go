@@ -103,6 +103,19 @@ func (s *Staged) discard() {
 	}
 }
 
+// Writer writes to the temporary file, each time within the deadline. After an
+// error what it was given may still be in use.
+func (s *Staged) Writer(ctx context.Context) io.Writer { return guardedWriter{ctx, s} }
+
+type guardedWriter struct {
+	ctx context.Context
+	s   *Staged
+}
+
+func (w guardedWriter) Write(b []byte) (int, error) {
+	return within(w.ctx, w.s.target, PathDeadline, func() (int, error) { return w.s.File.Write(b) })
+}
+
 // Commit makes the new content that of the file. The note, if there is one, says
 // that it could not be done in one step. When ctx ends while the content is still
 // on its way to the disk, the file is as it was.
