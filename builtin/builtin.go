@@ -18,6 +18,7 @@ func definitions() []core.Definition {
 		execSync(),
 		glob(),
 		findText(),
+		downloadFile(),
 		batchEdit(),
 		edit(),
 		execAsync(),

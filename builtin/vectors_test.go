@@ -39,10 +39,16 @@ func TestVectors(t *testing.T) {
 			var table struct {
 				Tool     string
 				Confined bool // run it with a root as well as without
+				Server   map[string]vectorRoute
 				Cases    []json.RawMessage
 			}
 			decodeStrict(t, data, &table)
+			base := ""
+			if table.Server != nil {
+				base = serveRoutes(t, table.Server)
+			}
 			for _, raw := range table.Cases {
+				raw = bytes.ReplaceAll(raw, []byte("{{BASE}}"), []byte(base))
 				runVector(t, table.Tool, raw, false)
 				if table.Confined {
 					runVector(t, table.Tool, raw, true)
