@@ -1,11 +1,13 @@
 package core
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,7 +46,8 @@ func NewArguments(schema *jsonschema.Schema, strict bool) (*Arguments, error) {
 }
 
 // Check returns the arguments as a JSON object that fits the schema, with
-// defaults filled in, and notes for the caller about what was ignored.
+// defaults filled in, and notes for the caller about what was ignored. An error
+// carries the notes in its own text; it never repeats a long value.
 func (a *Arguments) Check(raw json.RawMessage) (json.RawMessage, []string, error) {
 	raw, err := wholeObject(raw)
 	if err != nil {
@@ -52,43 +55,58 @@ func (a *Arguments) Check(raw json.RawMessage) (json.RawMessage, []string, error
 	}
 	c := checker{strict: a.strict}
 	fixed, err := c.value(a.schema, raw)
-	if err != nil {
-		return nil, nil, err
-	}
-	if a.rest != nil {
+	if err == nil && a.rest != nil {
 		var v any
-		if err := json.Unmarshal(fixed, &v); err != nil {
-			return nil, nil, err
+		if err = json.Unmarshal(fixed, &v); err == nil {
+			err = a.rest.Validate(v)
 		}
-		if err := a.rest.Validate(v); err != nil {
-			// The library repeats the value in its message, which may be megabytes.
-			return nil, nil, errors.New(Clip(err.Error(), 300))
+		if err != nil { // both repeat the value, which may be megabytes
+			err = errors.New(Clip(err.Error(), 300))
 		}
+	}
+	if err != nil {
+		return nil, nil, withNotes(err, c.notes)
 	}
 	return fixed, c.notes, nil
 }
 
+// withNotes adds notes to an error, whose cause they may name.
+func withNotes(err error, notes []string) error {
+	if err == nil || len(notes) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, strings.Join(notes, "; "))
+}
+
 // wholeObject makes an object of what models send in its place.
 func wholeObject(raw json.RawMessage) (json.RawMessage, error) {
-	switch kind := rawjson.KindOf(raw); kind {
-	case rawjson.Object:
-		if !json.Valid(raw) {
-			return nil, errors.New("the arguments are not valid JSON: send one object")
-		}
-		return raw, nil
-	case rawjson.Null:
-		return json.RawMessage("{}"), nil
-	case rawjson.String:
+	if object, ok := asObject(raw); ok {
+		return object, nil
+	}
+	if !json.Valid(raw) {
+		return nil, errors.New("the arguments are not valid JSON: send one object")
+	}
+	if rawjson.KindOf(raw) == rawjson.String {
 		var text string
-		if json.Unmarshal(raw, &text) == nil && rawjson.KindOf([]byte(text)) != rawjson.String {
-			return wholeObject(json.RawMessage(text))
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return nil, err
 		}
-	case rawjson.Invalid:
-		if strings.TrimSpace(string(raw)) == "" {
-			return json.RawMessage("{}"), nil
+		if object, ok := asObject(json.RawMessage(text)); ok {
+			return object, nil
 		}
 	}
-	return nil, errors.New("the arguments must be one JSON object")
+	return nil, fmt.Errorf("the arguments must be one JSON object, not %s", describe(raw))
+}
+
+func asObject(raw json.RawMessage) (json.RawMessage, bool) {
+	switch rawjson.KindOf(raw) {
+	case rawjson.Object:
+		return raw, json.Valid(raw)
+	case rawjson.Null, rawjson.Invalid:
+		text := bytes.TrimSpace(raw)
+		return json.RawMessage("{}"), len(text) == 0 || string(text) == "null"
+	}
+	return nil, false
 }
 
 type checker struct {
@@ -124,91 +142,99 @@ func (c *checker) value(s *jsonschema.Schema, raw json.RawMessage) (json.RawMess
 
 // repair returns raw as the schema's type if it is, or can only mean, that.
 func repair(s *jsonschema.Schema, raw json.RawMessage) (json.RawMessage, error) {
-	want := s.Type
-	got := rawjson.KindOf(raw)
-	if want == "" || fits(want, got, raw) {
-		return raw, nil
+	if fixed, ok := fit(s.Type, raw); ok {
+		return fixed, nil
 	}
-	if got == rawjson.String {
+	if rawjson.KindOf(raw) == rawjson.String {
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return nil, err
 		}
 		inner := json.RawMessage(strings.TrimSpace(text))
-		if json.Valid(inner) && fits(want, rawjson.KindOf(inner), inner) {
-			return inner, nil
+		if fixed, ok := fit(s.Type, inner); ok && json.Valid(inner) {
+			return fixed, nil
 		}
-		if want == "array" && s.Items != nil && s.Items.Type == "string" {
+		if s.Type == "array" && s.Items != nil && s.Items.Type == "string" {
 			return rawjson.JoinElements([]json.RawMessage{raw}), nil
 		}
 	}
-	return nil, fmt.Errorf("must be %s, not %s", article(want), describe(got, raw))
+	return nil, fmt.Errorf("must be %s, not %s", article(s.Type), describe(raw))
 }
 
-func fits(want string, got rawjson.Kind, raw json.RawMessage) bool {
-	if want == "integer" {
-		f, err := strconv.ParseFloat(string(raw), 64)
-		return got == rawjson.Number && err == nil && f == math.Trunc(f)
+// fit reports whether raw is of the type, and gives a whole number in digits
+// alone: to JSON Schema 5000.0 is an integer, to Go it is not.
+func fit(want string, raw json.RawMessage) (json.RawMessage, bool) {
+	got := rawjson.KindOf(raw)
+	if want != "integer" {
+		return raw, want == "" || want == string(got)
 	}
-	return want == string(got)
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if got != rawjson.Number || err != nil || f != math.Trunc(f) {
+		return nil, false
+	}
+	if bytes.ContainsAny(raw, ".eE") && math.Abs(f) < 1<<53 {
+		return strconv.AppendInt(nil, int64(f), 10), true
+	}
+	return raw, true
 }
 
 func article(kind string) string {
 	switch kind {
 	case "object", "array", "integer":
 		return "an " + kind
-	case "int", "int64":
-		return "a whole number"
 	}
 	return "a " + kind
 }
 
-func describe(kind rawjson.Kind, raw json.RawMessage) string {
-	switch kind {
+func describe(raw json.RawMessage) string {
+	switch kind := rawjson.KindOf(raw); kind {
 	case rawjson.Null:
 		return "null"
 	case rawjson.Number, rawjson.Boolean, rawjson.String:
 		return article(string(kind)) + " (" + Clip(string(raw), 40) + ")"
+	case rawjson.Invalid:
+		return Clip(string(raw), 40)
+	default:
+		return article(string(kind))
 	}
-	return article(string(kind))
 }
 
 func checkEnum(enum []any, raw json.RawMessage) error {
 	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
-		return err
-	}
-	names := make([]string, 0, len(enum))
-	for _, e := range enum {
-		if e == v {
+	valid := json.Unmarshal(raw, &v) == nil
+	choices := make([]string, len(enum))
+	for i, e := range enum {
+		if valid && jsonschema.Equal(e, v) {
 			return nil
 		}
-		if s, ok := e.(string); ok {
-			names = append(names, s)
-		}
+		choices[i] = fmt.Sprint(e)
 	}
-	given, _ := v.(string)
-	if near := Nearest(given, names); near != "" {
-		return fmt.Errorf("unknown value %q; did you mean %q?", Clip(given, 80), near)
+	given, ok := v.(string)
+	if !ok {
+		given = string(raw)
 	}
-	if len(names) > 20 {
-		return fmt.Errorf("unknown value %s; there are %d to choose from, see the tool's schema", Clip(string(raw), 80), len(names))
+	text := fmt.Sprintf("unknown value %q", Clip(given, 80))
+	if near := Nearest(given, choices); near != "" {
+		return fmt.Errorf("%s; did you mean %q?", text, near)
 	}
-	return fmt.Errorf("unknown value %s; choose one of %q", Clip(string(raw), 80), names)
+	if len(choices) > 20 {
+		return fmt.Errorf("%s; there are %d to choose from, see the tool's schema", text, len(choices))
+	}
+	return fmt.Errorf("%s; choose one of %q", text, choices)
 }
 
 func checkRange(s *jsonschema.Schema, raw json.RawMessage) error {
+	given := Clip(string(raw), 40)
 	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return fmt.Errorf("%s is not a number that can be used", Clip(string(raw), 40))
-	}
 	switch {
+	case err != nil:
+		return fmt.Errorf("%s is not a number that can be used", given)
 	case s.Minimum != nil && f < *s.Minimum:
-		return fmt.Errorf("must be at least %v, not %s", *s.Minimum, raw)
+		return fmt.Errorf("must be at least %v, not %s", *s.Minimum, given)
 	case s.Maximum != nil && f > *s.Maximum:
-		return fmt.Errorf("must be at most %v, not %s", *s.Maximum, raw)
+		return fmt.Errorf("must be at most %v, not %s", *s.Maximum, given)
 	case s.ExclusiveMinimum != nil && f <= *s.ExclusiveMinimum:
-		return fmt.Errorf("must be more than %v, not %s", *s.ExclusiveMinimum, raw)
+		return fmt.Errorf("must be more than %v, not %s", *s.ExclusiveMinimum, given)
 	}
 	return nil
 }
@@ -244,41 +270,36 @@ func (c *checker) object(s *jsonschema.Schema, raw json.RawMessage) (json.RawMes
 	if err != nil {
 		return nil, err
 	}
-	changed := false
-	kept := members[:0]
 	given := make(map[string]bool, len(members))
 	for _, m := range members {
-		property, known := s.Properties[m.Name]
-		if !known {
-			keep, err := c.unknown(s, m.Name)
-			if err != nil {
+		given[m.Name] = given[m.Name] || !omitted(s, m)
+	}
+	changed := false
+	kept := make([]rawjson.Member, 0, len(members))
+	for _, m := range members {
+		property := s.Properties[m.Name]
+		keep, fixed := !omitted(s, m), m.Value
+		if property != nil && keep {
+			if fixed, err = c.value(property, m.Value); err != nil {
+				return nil, InField(m.Name, err)
+			}
+		} else if _, known := s.Properties[m.Name]; !known {
+			if keep, err = c.unknown(s, m.Name, given); err != nil {
 				return nil, err
 			}
-			if keep {
-				kept = append(kept, m)
-			}
-			changed = changed || !keep
-			continue
 		}
-		if string(m.Value) == "null" && property.Type != "" && property.Type != "null" && !slices.Contains(s.Required, m.Name) {
-			changed = true // null for an optional argument means that it is not given
-			continue
+		changed = changed || !keep || !same(fixed, m.Value)
+		if keep {
+			kept = append(kept, rawjson.Member{Name: m.Name, Value: fixed})
 		}
-		fixed, err := c.value(property, m.Value)
-		if err != nil {
-			return nil, InField(m.Name, err)
-		}
-		changed = changed || !same(fixed, m.Value)
-		given[m.Name] = true
-		kept = append(kept, rawjson.Member{Name: m.Name, Value: fixed})
 	}
 	for _, name := range s.Required {
 		if !given[name] {
 			return nil, InField(name, errors.New("is required"))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		if p := s.Properties[name]; p.Default != nil && !given[name] {
+	for _, name := range propertyNames(s) {
+		if p := s.Properties[name]; p != nil && p.Default != nil && !given[name] {
 			kept = append(kept, rawjson.Member{Name: name, Value: p.Default})
 			changed = true
 		}
@@ -289,32 +310,26 @@ func (c *checker) object(s *jsonschema.Schema, raw json.RawMessage) (json.RawMes
 	return rawjson.JoinMembers(kept), nil
 }
 
+// omitted reports whether m is null for an optional argument, which means that
+// the argument is not given.
+func omitted(s *jsonschema.Schema, m rawjson.Member) bool {
+	p := s.Properties[m.Name]
+	return p != nil && string(m.Value) == "null" && p.Type != "" && p.Type != "null" && !slices.Contains(s.Required, m.Name)
+}
+
+func propertyNames(s *jsonschema.Schema) []string { return slices.Sorted(maps.Keys(s.Properties)) }
+
 // same reports whether two values are the same bytes at the same place, which is
 // how a value that needed no repair comes back.
 func same(a, b json.RawMessage) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// closed reports whether the schema forbids properties that it does not name.
+// closed reports whether the schema forbids properties that it does not name:
+// its additionalProperties are false, which is the schema {"not": {}}.
 func closed(s *jsonschema.Schema) bool {
-	return s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
-}
-
-// unknown decides about an argument that the schema does not name.
-func (c *checker) unknown(s *jsonschema.Schema, name string) (keep bool, err error) {
-	if !closed(s) {
-		return true, nil
-	}
-	names := slices.Sorted(maps.Keys(s.Properties))
-	if near := Nearest(name, names); c.strict || near != "" {
-		text := fmt.Sprintf("unknown argument %q", Clip(name, 80))
-		if near != "" {
-			return false, fmt.Errorf("%s; did you mean %q?", text, near)
-		}
-		return false, fmt.Errorf("%s; it takes %q", text, names)
-	}
-	c.notes = append(c.notes, fmt.Sprintf("note: the unknown argument %q was ignored; it takes %q", Clip(name, 80), names))
-	return false, nil
+	more := s.AdditionalProperties
+	return more != nil && more.Not != nil && reflect.ValueOf(*more.Not).IsZero()
 }
 
 // wordless reports whether the schema uses keywords that checker does not know.

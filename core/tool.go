@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -89,7 +91,8 @@ func (d Definition) Bind(scope *Scope) Tool {
 // omitempty, descriptions come from `jsonschema` tags, and the zero value of an
 // optional field is its default unless `default` is set in the schema. Before
 // run sees the arguments they are repaired where that is unambiguous, filled
-// with defaults, checked and decoded, see [Arguments].
+// with defaults, checked and decoded, see [Arguments]. What was ignored is noted
+// at the end of the result or error. A nil result of run is an empty one.
 //
 // Define panics when the schema cannot be made: that is a mistake in the program.
 func Define[In any](tool Tool, run func(ctx context.Context, call *Call, in In) (*Result, error)) Definition {
@@ -107,15 +110,19 @@ func Define[In any](tool Tool, run func(ctx context.Context, call *Call, in In) 
 		}
 		var in In
 		if err := json.Unmarshal(fixed, &in); err != nil {
-			return nil, decodeError(err)
+			return nil, withNotes(decodeError(err), notes)
 		}
 		res, err := run(ctx, call, in)
-		if err == nil && res != nil {
-			for _, n := range notes {
-				res.Blocks = append(res.Blocks, Text(n))
-			}
+		if err != nil {
+			return nil, withNotes(err, notes)
 		}
-		return res, err
+		if res == nil {
+			res = &Result{}
+		}
+		for _, n := range notes {
+			res.Blocks = append(res.Blocks, Text(n))
+		}
+		return res, nil
 	}
 	return Definition{Tool: tool}
 }
@@ -139,19 +146,21 @@ func dropNull(s *jsonschema.Schema) {
 		s.Type, s.Types = s.Types[1], nil
 	}
 	dropNull(s.Items)
+	dropNull(s.AdditionalProperties)
 	for _, p := range s.Properties {
 		dropNull(p)
 	}
 }
 
 // decodeError words what is left for encoding/json to find: values that fit the
-// schema and not the Go type, such as 1.5 where a whole number belongs.
+// schema and not the Go type, such as a number that is too large.
 func decodeError(err error) error {
 	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return InField(wrong.Field, errors.New("must be "+article(wrong.Type.Kind().String())+", not "+wrong.Value))
+	if !errors.As(err, &wrong) || wrong.Field == "" {
+		return errors.New(Clip(err.Error(), 300))
 	}
-	return err
+	value := strings.TrimPrefix(wrong.Value, "number ")
+	return InField(wrong.Field, fmt.Errorf("%s does not fit into %v", Clip(value, 40), wrong.Type))
 }
 
 // Logger returns the scope's log, or one that discards when there is no scope.
