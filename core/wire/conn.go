@@ -185,6 +185,10 @@ func (c *Conn) deliver(msg jsonrpc.Message) {
 	if req, ok := msg.(*jsonrpc.Request); ok && c.opts.Intercept != nil && c.opts.Intercept(c, req) {
 		return
 	}
+	if c.opts.Deliver != nil {
+		c.opts.Deliver(msg)
+		return
+	}
 	select {
 	case c.msgs <- msg:
 	case <-c.done:

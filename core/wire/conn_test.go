@@ -471,3 +471,16 @@ func TestConnectNeedsStreams(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+func TestDeliver(t *testing.T) {
+	var got []string
+	tr := Transport{In: strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nnoise\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n"), Out: io.Discard, Peer: true,
+		Deliver: func(msg jsonrpc.Message) { got = append(got, fmt.Sprintf("%T", msg)) }}
+	c := tr.Open()
+	if msg, err := c.Read(t.Context()); err != io.EOF {
+		t.Errorf("Read gave %v, %v", msg, err)
+	}
+	if want := []string{"*jsonrpc2.Response", "*jsonrpc2.Request"}; !slices.Equal(got, want) {
+		t.Errorf("delivered %q, want %q", got, want)
+	}
+}
