@@ -61,6 +61,10 @@ func sdkServer() *mcp.Server {
 		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return text("%s %s", r.Extra.Header.Get("Mcp-Name"), r.Extra.Header.Get("Mcp-Param-Region"))
 		})
+	s.AddTool(&mcp.Tool{Name: "big", InputSchema: object},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return text("%s", strings.Repeat("\tif err != nil { return \"x\" }\n", 6600))
+		})
 	s.AddResource(&mcp.Resource{URI: "mem://a", Name: "a"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "mem://a", Text: "AAA"}}}, nil
 	})
@@ -111,7 +115,7 @@ func TestHTTPServers(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v\n%s", err, h.log)
 			}
-			if !strings.Contains(res.Text(), tt.protocol) || !strings.Contains(res.Text(), `"tools":6,"resources":1`) {
+			if !strings.Contains(res.Text(), tt.protocol) || !strings.Contains(res.Text(), `"tools":7,"resources":1`) {
 				t.Errorf("loaded %s", res.Text())
 			}
 			call := func(tool string, c core.Call) string {

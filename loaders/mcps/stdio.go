@@ -71,15 +71,26 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		return err
 	}
 	l := &stdioLink{process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s.log)}
+	opened := make(chan struct{}) // nothing is delivered before the link can answer
 	noise := 0
-	transport := wire.Transport{In: pipes[1].r, Out: pipes[0].w, Peer: true, OnBadLine: func(line []byte, err error) {
-		if noise++; noise <= noiseLines {
-			s.log.Info("not a message on the server's stdout", "line", core.Clip(string(line), tailLine), "error", err)
-		}
-	}}
+	transport := wire.Transport{In: pipes[1].r, Out: pipes[0].w, Peer: true,
+		Deliver: func(msg jsonrpc.Message) {
+			<-opened
+			s.peer.deliver(msg, nil)
+		},
+		OnBadLine: func(line []byte, err error) {
+			if noise++; noise <= noiseLines {
+				s.log.Info("not a message on the server's stdout", "line", core.Clip(string(line), tailLine), "error", err)
+			}
+		},
+	}
 	l.conn = transport.Open()
 	s.peer.link = l
-	go l.read(s.peer)
+	close(opened)
+	go func() {
+		<-l.conn.Done()
+		s.peer.lose(l.ending())
+	}()
 	return nil
 }
 
@@ -97,17 +108,6 @@ func newPipes() (pipes [3]pipe, err error) {
 		}
 	}
 	return pipes, nil
-}
-
-func (l *stdioLink) read(p *peer) {
-	for {
-		msg, err := l.conn.Read(context.Background())
-		if err != nil {
-			p.lose(l.ending())
-			return
-		}
-		p.deliver(msg, nil)
-	}
 }
 
 // ending says how the child ended, with its last words.

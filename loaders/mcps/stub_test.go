@@ -2,6 +2,7 @@ package mcps
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // The servers of these tests are this test binary itself, started again with the
@@ -29,6 +32,12 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if options, ok := os.LookupEnv(stubEnv); ok {
+		if options == "sdk" {
+			if err := sdkServer().Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+				panic(err)
+			}
+			os.Exit(0)
+		}
 		newStub(strings.Split(options, ",")).serve()
 		os.Exit(0)
 	}
