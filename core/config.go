@@ -87,11 +87,33 @@ type AgentDefinition struct {
 	MaxRounds   int           `json:"maxRounds,omitempty"` // 0 means 50
 }
 
-// A Message is one chat message of a definition. Content is a string or a list
-// of content parts, as the chat completions API takes it.
+// A Message is one message of a conversation, as the chat completions API takes
+// it. Those of a definition have a role and a content.
 type Message struct {
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content,omitempty"`
+	Role    string          `json:"role"`              // system, user, assistant or tool
+	Content json.RawMessage `json:"content,omitempty"` // a string or a list of content parts
+
+	// Reasoning is what a model thought on the way. It belongs to the message
+	// and is sent back with it.
+	Reasoning  string     `json:"reasoning_content,omitempty"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"` // of a tool's result
+}
+
+// A ToolCall is a call that a model asks for.
+type ToolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // "function"
+	Function FunctionCall `json:"function"`
+	// Extra is what some services want to see again with the call.
+	Extra json.RawMessage `json:"extra_content,omitempty"`
+}
+
+// A FunctionCall names the tool and has its arguments, as the model wrote them:
+// that they are JSON is not certain.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
 }
 
 // A FunctionSpec is a function as the chat completions API declares it.

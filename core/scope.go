@@ -21,6 +21,10 @@ type Env struct {
 	// StateDir is a private folder for what outlives a call: outputs over the
 	// budget, transcripts. Empty means that nothing may be kept.
 	StateDir string
+	// Models finds the chat model of an agent: the one that it names, else the
+	// default one. Its error says what is missing. Nil means that there are no
+	// models. It must be cheap: it runs whenever tools are listed.
+	Models func(Config, AgentDefinition) (Model, error)
 
 	current atomic.Pointer[snapshot]
 	files   keyedLocks
@@ -59,6 +63,9 @@ type Scope struct {
 	dir    string
 	roots  *Roots
 	parent *Scope // of a sub-agent's run; nil for a client
+	// without is excluded in this run. Skills and sub-agents among it, which are
+	// running, are excluded in the runs below as well.
+	without []Capability
 
 	mu      sync.Mutex
 	locals  map[reflect.Type]func() any
@@ -85,10 +92,29 @@ func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope
 }
 
 // Child makes the scope of one run of a sub-agent: its own permissions and its
-// own conversation, in the same place and on the client's connections. Whoever
-// makes it closes it when the run ends.
-func (s *Scope) Child(agent AgentDefinition) *Scope {
-	return &Scope{env: s.env, agent: agent, dir: s.dir, roots: s.roots, parent: s}
+// own conversation, in the same place and on the client's connections, without
+// what is excluded. An agent that names no model has that of its caller. Whoever
+// makes the scope closes it when the run ends. See [RunAgent].
+func (s *Scope) Child(agent AgentDefinition, exclude ...Capability) *Scope {
+	return &Scope{env: s.env, agent: s.withModel(agent), dir: s.dir, roots: s.roots, parent: s, without: exclude}
+}
+
+// withModel is the agent as this scope would call it: contract §6.
+func (s *Scope) withModel(agent AgentDefinition) AgentDefinition {
+	if agent.ModelID == nil {
+		agent.ModelID = s.agent.ModelID
+	}
+	return agent
+}
+
+// Model is the chat model of an agent that this scope would call: its own, else
+// that of the scope's agent, else the default one. The error says why there is
+// none; a tool that cannot run without a model is not published then.
+func (s *Scope) Model(agent AgentDefinition) (Model, error) {
+	if s.env.Models == nil {
+		return nil, errors.New("this program has no access to models")
+	}
+	return s.env.Models(s.Config(), s.withModel(agent))
 }
 
 // Client is the scope at the top of the chain of runs: the client itself.
@@ -134,12 +160,18 @@ func (s *Scope) Log() *slog.Logger {
 
 // Tools runs phases two and three for this scope: what it may use now. The
 // functions of the scope's own agent and of its ancestors are excluded, so that
-// no agent can come back to itself (contract §5, decision 27).
-func (s *Scope) Tools(exclude ...Capability) Published {
-	exclude = slices.Clip(exclude)
+// no agent can come back to itself (contract §5, decision 27), and so is what the
+// scope was made without.
+func (s *Scope) Tools() Published {
+	exclude := slices.Clone(s.without)
 	for a := s; a != nil; a = a.parent {
 		if f := a.agent.Function; f != nil {
 			exclude = append(exclude, Capability{KindSubagent, f.Name})
+		}
+		for _, c := range a.without {
+			if c.Kind != KindTool {
+				exclude = append(exclude, c)
+			}
 		}
 	}
 	now := s.env.load()

@@ -152,8 +152,11 @@ func TestChild(t *testing.T) {
 			t.Errorf("%s is offered %q, want %q: neither itself nor an ancestor", scope.Agent().ID, got, want)
 		}
 	}
-	if got := top.Tools(Capability{KindSubagent, "ask_low"}).Names(); !slices.Equal(got, []string{"ask_mid", "ask_other"}) {
-		t.Errorf("with an exclusion: %q", got)
+	without := top.Child(agent("mid"), Capability{KindSubagent, "ask_low"})
+	for _, scope := range []*Scope{without, without.Child(AgentDefinition{Permissions: AllowAll()})} {
+		if got := scope.Tools().Names(); !slices.Equal(got, []string{"ask_other"}) {
+			t.Errorf("with an exclusion: %q", got)
+		}
 	}
 	low.OnClose(func() error { return errors.New("x") })
 	if err := top.Close(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -65,6 +66,25 @@ func (c *Call) Report(p Progress) {
 	if c.Progress != nil {
 		c.Progress(p)
 	}
+}
+
+// Do runs one call so that neither an error nor a panic leaves it: both become
+// results.
+func (t Tool) Do(ctx context.Context, log *slog.Logger, call *Call) (res *Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			log.Error("panic in a tool", "tool", t.Name, "panic", p, "stack", string(debug.Stack()))
+			res = ErrorResult(fmt.Errorf("internal error in %s; the server goes on", t.Name))
+		}
+	}()
+	res, err := t.Run(ctx, call)
+	if err != nil {
+		return ErrorResult(err)
+	}
+	if res == nil {
+		return &Result{}
+	}
+	return res
 }
 
 // A Definition is a tool that is not bound to a scope yet.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 
@@ -176,22 +175,4 @@ func (a *agent) listTools(req *mcp.ListToolsRequest) (mcp.Result, error) {
 
 func invalidParams(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
-}
-
-// runTool runs a tool so that neither its error nor its panic leaves the call.
-func runTool(ctx context.Context, log *slog.Logger, t core.Tool, call *core.Call) (res *core.Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			log.Error("panic in a tool", "tool", t.Name, "panic", p, "stack", string(debug.Stack()))
-			res = core.ErrorResult(fmt.Errorf("internal error in %s; the server goes on", t.Name))
-		}
-	}()
-	res, err := t.Run(ctx, call)
-	if err != nil {
-		return core.ErrorResult(err)
-	}
-	if res == nil {
-		return &core.Result{}
-	}
-	return res
 }

@@ -89,7 +89,7 @@ func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
 	if progress != nil {
 		call.Progress = progress.report
 	}
-	return runTool(ctx, r.agent.server.log, r.tool, call)
+	return r.tool.Do(ctx, r.agent.server.log, call)
 }
 
 func (r *running) result(res *core.Result) (mcp.Result, error) {

@@ -1,5 +1,6 @@
 // Package coretest is what implementers of core's interfaces prove themselves
-// with: [TestSource] for sources of capabilities, [Lint] for tools.
+// with, [TestSource] for sources of capabilities and [Lint] for tools, and the
+// [Script] that stands in for a chat model.
 package coretest
 
 import (
@@ -40,7 +41,7 @@ type T interface {
 //     anything else is answered as one that names nothing there is.
 func TestSource(t T, source core.Source, wants ...core.Capability) {
 	t.Helper()
-	s := suite{T: t, source: source, offer: discover(t, source), env: &core.Env{StateDir: t.TempDir()}, dir: t.TempDir()}
+	s := suite{T: t, source: source, offer: discover(t, source), env: &core.Env{StateDir: t.TempDir(), Models: Replies().Models}, dir: t.TempDir()}
 	if s.offer == nil {
 		for _, w := range wants {
 			t.Errorf("%v is not offered: Discover gave no offer", w)
