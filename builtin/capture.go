@@ -14,7 +14,7 @@ import (
 
 // maxKept is how many bytes of one stream are written to a file. What comes
 // after them is counted and dropped: no command is ended for talking.
-const maxKept = 1 << 30
+const maxKept int64 = 1 << 30
 
 // A capture takes what a command writes to one stream. It holds the beginning
 // and the end; once that is not the whole any more, everything goes to a private
@@ -23,6 +23,7 @@ type capture struct {
 	scope *core.Scope
 	name  string // of the file
 	hold  int    // how many bytes of the beginning are held, and at least of the end
+	limit int64  // how many go to the file
 	ended chan struct{}
 
 	mu    sync.Mutex
@@ -37,7 +38,7 @@ type capture struct {
 // newCapture reads a stream until its end, and then closes it. A budget is in
 // code points, which have up to four bytes.
 func newCapture(scope *core.Scope, name string, budget int, stream *os.File) *capture {
-	c := &capture{scope: scope, name: name, hold: max(4096, 4*budget), ended: make(chan struct{})}
+	c := &capture{scope: scope, name: name, hold: max(4096, 4*budget), limit: maxKept, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
 		defer stream.Close()
@@ -94,8 +95,8 @@ func (c *capture) spill(data []byte) {
 	if c.file == nil {
 		return
 	}
-	if c.size > maxKept {
-		c.all.Lost = fmt.Errorf("it is more than %d bytes, of which %q has the first", maxKept, c.file.Name())
+	if c.size > c.limit {
+		c.all.Lost = fmt.Errorf("it is more than %d bytes, of which %q has the first", c.limit, c.file.Name())
 	} else {
 		_, c.all.Lost = c.file.Write(data)
 	}

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -277,6 +278,9 @@ func (c Command) explain(name string, err error) error {
 		case !info.IsDir():
 			return fmt.Errorf("working directory %q is not a directory", c.Dir)
 		}
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		return fmt.Errorf("cannot start %q: %w; put the command into a file and run that", name, reason(err))
 	}
 	return fmt.Errorf("cannot start %q: %w", name, reason(err))
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -70,7 +71,7 @@ func TestRun(t *testing.T) {
 		{"exit code", Command{Shell: "exit 7"}, "", Exit{Code: 7}},
 		{"signal", Command{Shell: "kill -9 $$"}, "", Exit{-1, "SIGKILL"}},
 		{"arguments", Command{Args: []string{"printf", "%s.", "a b", "'"}}, "a b.'.", Exit{}},
-		{"directory", Command{Shell: "pwd", Dir: dir}, dir + "\n", Exit{}},
+		{"directory", Command{Shell: "pwd; echo $PWD", Dir: dir}, dir + "\n" + dir + "\n", Exit{}},
 		{"environment", Command{Shell: "echo $A; env | grep -c ^A=", Env: []string{"A=1", "A=2"}}, "2\n1\n", Exit{}},
 		{"empty stdin", Command{Shell: "cat; read x; echo [$x]"}, "[]\n", Exit{}},
 		{"no terminal", Command{Shell: "(exec </dev/tty) 2>/dev/null || echo none"}, "none\n", Exit{}},
@@ -107,6 +108,7 @@ func TestStartErrors(t *testing.T) {
 		`"no-such-program-x"`:          {Args: []string{"no-such-program-x"}},
 		`cannot start "/no/such"`:      {Args: []string{"/no/such"}},
 		"no program":                   {},
+		"into a file":                  {Shell: strings.Repeat("x", 1<<22)},
 	} {
 		if _, err := set.Start(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q in it", c, err, want)
@@ -292,6 +294,31 @@ func TestLookPath(t *testing.T) {
 	}
 	if got, err := LookPath("tool", env...); err != nil || got != filepath.Join(dir, "tool") {
 		t.Errorf("LookPath: %q, %v", got, err)
+	}
+}
+
+func TestEnviron(t *testing.T) {
+	t.Parallel()
+	env := replace([]string{"A=1", "B=2", "A_=3"}, "B=x=y", "C=4", "nothing", "=5")
+	if want := []string{"A=1", "B=x=y", "A_=3", "C=4"}; !slices.Equal(env, want) {
+		t.Errorf("%q, want %q", env, want)
+	}
+	if got := variable(Environ("ZEN_TEST=a", "ZEN_TEST=b"), "ZEN_TEST"); got != "b" {
+		t.Errorf("the last of one name must win, not %q", got)
+	}
+	if got, want := variable(Environ(), "PATH"), SearchPath().Used; got != want {
+		t.Errorf("PATH of children is %q, want %q", got, want)
+	}
+}
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"": "", "é😀": "é😀", "\xff\xfea": "\ufffd\ufffda", "a\xe6\x97": "a\ufffd\ufffd", "x\x00": "x\x00",
+	} {
+		if got := Decode([]byte(in)); got != want {
+			t.Errorf("Decode(%q) = %q, want %q", in, got, want)
+		}
 	}
 }
 
