@@ -51,7 +51,10 @@ func runExec(ctx context.Context, call *core.Call, in execInput) (*core.Result, 
 	if !(in.Timeout > 0) {
 		return nil, core.InField("timeout", errors.New("must be more than 0 milliseconds"))
 	}
-	dir, err := commandDir(ctx, call.Scope, in.Command, in.Cwd)
+	if err := checkCommand(in.Command); err != nil {
+		return nil, err
+	}
+	dir, err := commandDir(ctx, call.Scope, in.Cwd)
 	if ctx.Err() != nil {
 		return core.JSONResult(execAnswer{Killed: true, Terminated: aborted})
 	}
@@ -79,14 +82,19 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(ms * float64(time.Millisecond))
 }
 
-// commandDir checks a command line and finds the folder to run it in.
-func commandDir(ctx context.Context, scope *core.Scope, command, cwd string) (string, error) {
+func checkCommand(command string) error {
 	switch {
 	case strings.TrimSpace(command) == "":
-		return "", core.InField("command", errors.New("is empty"))
+		return core.InField("command", errors.New("is empty"))
 	case strings.ContainsRune(command, 0):
-		return "", core.InField("command", errors.New("cannot hold a NUL character"))
-	case cwd == "":
+		return core.InField("command", errors.New("cannot hold a NUL character"))
+	}
+	return nil
+}
+
+// commandDir finds the folder to run a command in.
+func commandDir(ctx context.Context, scope *core.Scope, cwd string) (string, error) {
+	if cwd == "" {
 		return scope.Dir(), nil
 	}
 	p, err := scope.Path(cwd)
@@ -123,8 +131,10 @@ type run struct {
 	process        *proc.Process
 	stdout, stderr *capture
 	begin          time.Time
-	reported       int64 // how much had been printed at the last report
-	spoke          time.Time
+
+	// of the last report:
+	spoke                        time.Time
+	stdoutWritten, stderrWritten int64
 }
 
 func startRun(call *core.Call, command, dir string) (*run, error) {
@@ -195,16 +205,17 @@ const (
 // report tells the last line that was printed, and now and then only that the
 // command still runs: many clients wait longer for a call that reports.
 func (r *run) report(now time.Time) {
-	printed := r.stdout.written() + r.stderr.written()
-	if printed == r.reported && now.Sub(r.spoke) < silence {
+	stdout, stderr := r.stdout.written(), r.stderr.written()
+	news, complaints := stdout > r.stdoutWritten, stderr > r.stderrWritten
+	if !news && !complaints && now.Sub(r.spoke) < silence {
 		return
 	}
 	line := r.stdout.lastLine()
-	if line == "" {
+	if line == "" || complaints && !news {
 		line = r.stderr.lastLine()
 	}
-	r.reported, r.spoke = printed, now
-	r.call.Report(core.Progress{Done: now.Sub(r.begin).Seconds(), Message: line})
+	r.spoke, r.stdoutWritten, r.stderrWritten = now, stdout, stderr
+	r.call.Report(core.Progress{Done: float64(now.Sub(r.begin).Milliseconds()) / 1000, Message: line})
 }
 
 // answer tells how the command ended and what it printed, within the budget.

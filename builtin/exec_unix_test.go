@@ -165,6 +165,7 @@ func TestExecReports(t *testing.T) {
 		"lines":        {"for i in 1 2 3 4 5 6; do echo line $i; sleep 0.1; done; sleep 0.3", "line 6"},
 		"progress bar": {"printf '10%%\\r20%%'; sleep 0.8", "20%"},
 		"stderr":       {"echo problem >&2; sleep 0.8", "problem"},
+		"stderr later": {"echo fine; sleep 0.6; echo problem >&2; sleep 0.6", "problem"},
 		"silence":      {"sleep 2.6", ""},
 	}
 	for name, tt := range tests {

@@ -38,8 +38,7 @@ func execAsync() core.Definition {
 }
 
 func runExecAsync(ctx context.Context, call *core.Call, in execAsyncInput) (*core.Result, error) {
-	if strings.TrimSpace(in.Command) == "" || strings.ContainsRune(in.Command, 0) {
-		_, err := commandDir(ctx, call.Scope, in.Command, in.Cwd)
+	if err := checkCommand(in.Command); err != nil {
 		return nil, err
 	}
 	begin := time.Now()
@@ -55,7 +54,7 @@ func runExecAsync(ctx context.Context, call *core.Call, in execAsyncInput) (*cor
 	case <-process.Done():
 		took := time.Since(begin).Round(time.Millisecond)
 		a.Message = fmt.Sprintf("the command ended after %v: %v", took, process.Exit())
-		if !process.Exit().Ok() {
+		if !process.Exit().OK() {
 			a.Success = false
 			a.Message += lastWords(ctx, call.Scope, in.LogFile)
 			return core.FailJSON(a)
@@ -72,7 +71,7 @@ func runExecAsync(ctx context.Context, call *core.Call, in execAsyncInput) (*cor
 }
 
 func startAsync(ctx context.Context, scope *core.Scope, in execAsyncInput) (*proc.Process, error) {
-	dir, err := commandDir(ctx, scope, in.Command, in.Cwd)
+	dir, err := commandDir(ctx, scope, in.Cwd)
 	if err != nil {
 		return nil, err
 	}

@@ -61,8 +61,8 @@ type Exit struct {
 	Signal string // its name, such as SIGKILL; "" when the process ended by itself
 }
 
-// Ok reports success.
-func (e Exit) Ok() bool { return e.Code == 0 }
+// OK reports success.
+func (e Exit) OK() bool { return e.Code == 0 }
 
 func (e Exit) String() string {
 	if e.Signal != "" {
