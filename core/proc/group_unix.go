@@ -4,6 +4,7 @@ package proc
 
 import (
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -11,9 +12,26 @@ import (
 
 func shell(line string) (string, []string) { return "/bin/sh", []string{"/bin/sh", "-c", line} }
 
-// attributes make the child the leader of a new session, and with that of a new
-// group. Without a terminal of its own no program can wait for a person.
-func (c Command) attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+// attributes make the child the leader of a group. Where there is a terminal it
+// leads a session too, and so has none: no program can wait for a person. A
+// session has its price (Linux gives each one a share of the processors, which
+// costs a short command up to half as much again), so others do without.
+func (c Command) attributes() *syscall.SysProcAttr {
+	if c.Detached || terminal() {
+		return &syscall.SysProcAttr{Setsid: true}
+	}
+	return &syscall.SysProcAttr{Setpgid: true}
+}
+
+// terminal reports whether the server has a terminal that children inherit.
+var terminal = sync.OnceValue(func() bool {
+	f, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+})
 
 // A group is a process group by the number of its leader.
 //
