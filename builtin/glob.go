@@ -35,6 +35,7 @@ func glob() core.Definition {
 		Title:       "Find files",
 		Description: "Find files and folders by a glob pattern. Gives a sorted JSON list of paths relative to path.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {
 		sel, err := selectPaths(ctx, call.Scope, in.Path, in.Pattern, in.Exclude)
 		if ctx.Err() != nil {
