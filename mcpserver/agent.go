@@ -59,7 +59,7 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 	}
 	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
 		Instructions: s.instructions(shared.published.Tools),
-		Logger:       s.log,
+		Logger:       sdkLog(s.log),
 		// Declared even when empty: the SDK answers the lists in any case.
 		Capabilities: &mcp.ServerCapabilities{
 			Tools:     &mcp.ToolCapabilities{ListChanged: true},

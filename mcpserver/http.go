@@ -85,10 +85,10 @@ func newEndpoint(a *agent) *endpoint {
 	return &endpoint{
 		agent: a,
 		sessions: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-			Logger: a.server.log, MaxRequestBodyBytes: maxBody, SessionTimeout: sessionTimeout,
+			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, SessionTimeout: sessionTimeout,
 		}),
 		sessionless: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-			Logger: a.server.log, MaxRequestBodyBytes: maxBody, Stateless: true,
+			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, Stateless: true,
 			// The specification makes closing the response the way to cancel.
 			PropagateRequestCancellation: true,
 		}),
