@@ -65,7 +65,8 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 			Tools:     &mcp.ToolCapabilities{ListChanged: true},
 			Prompts:   &mcp.PromptCapabilities{},
 			Resources: &mcp.ResourceCapabilities{},
-			Logging:   &mcp.LoggingCapabilities{},
+			//lint:ignore SA1019 clients of the older revisions set a level, and expect an answer
+			Logging: &mcp.LoggingCapabilities{},
 		},
 		// What a client sees depends on its agent: nobody else may reuse it.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },

@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -92,15 +91,6 @@ func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
 
 // shutdownGrace is how long cancelled calls may take to come back.
 const shutdownGrace = 2 * time.Second
-
-// agent finds a published agent by its id.
-func (s *Server) agent(id string) *agent {
-	i := slices.IndexFunc(s.agents, func(a *agent) bool { return a.definition.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return s.agents[i]
-}
 
 // instructions tell a model in three lines what is here.
 func (s *Server) instructions(tools []core.Tool) string {
