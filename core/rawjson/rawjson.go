@@ -3,14 +3,16 @@
 // A server that relays other servers' results, and checks arguments of many
 // kilobytes, must not pay for (or lose anything in) a round trip through Go
 // maps: big integers, key order, duplicate keys and odd escapes stay as they
-// were sent. The functions that read expect text that json.Valid accepts; on
-// other text they report malformed rather than guess.
+// were sent. The functions that read expect text that json.Valid accepts. Of
+// other text they check the object or array itself, and of what lies in its
+// values no more than where it ends.
 package rawjson
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -82,31 +84,45 @@ func each(raw []byte, open, shut byte, f func(string, json.RawMessage)) error {
 	if i == len(raw) || raw[i] != open {
 		return ErrMalformed
 	}
-	for i = skipSpace(raw, i+1); i < len(raw) && raw[i] != shut; {
+	i = skipSpace(raw, i+1)
+	for more := i < len(raw) && raw[i] != shut; more; {
 		var name string
 		if open == '{' {
-			end, err := valueEnd(raw, i)
-			if err != nil || json.Unmarshal(raw[i:end], &name) != nil {
+			end := valueEnd(raw, i)
+			text, ok := unquote(raw[i:max(i, end)])
+			if i = skipSpace(raw, end); !ok || i >= len(raw) || raw[i] != ':' {
 				return ErrMalformed
 			}
-			if i = skipSpace(raw, end); i == len(raw) || raw[i] != ':' {
-				return ErrMalformed
-			}
-			i = skipSpace(raw, i+1)
+			name, i = text, skipSpace(raw, i+1)
 		}
-		end, err := valueEnd(raw, i)
-		if err != nil {
-			return err
+		end := valueEnd(raw, i)
+		if end < 0 {
+			return ErrMalformed
 		}
 		f(name, raw[i:end:end])
 		if i = skipSpace(raw, end); i < len(raw) && raw[i] == ',' {
 			i = skipSpace(raw, i+1)
+		} else {
+			more = false
 		}
 	}
-	if i >= len(raw) || len(bytes.TrimSpace(raw[i+1:])) > 0 {
+	if i >= len(raw) || raw[i] != shut || skipSpace(raw, i+1) < len(raw) {
 		return ErrMalformed
 	}
 	return nil
+}
+
+// unquote decodes a JSON string.
+func unquote(raw []byte) (string, bool) {
+	if KindOf(raw) != String {
+		return "", false
+	}
+	if n := len(raw); slices.IndexFunc(raw[1:n-1], func(c byte) bool { return !plain(c) }) < 0 {
+		return string(raw[1 : n-1]), true
+	}
+	var s string
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
 }
 
 // JoinMembers is the inverse of [Members]: an object without insignificant blanks.
@@ -125,71 +141,72 @@ func JoinMembers(members []Member) json.RawMessage {
 
 // JoinElements is the inverse of [Elements].
 func JoinElements(elements []json.RawMessage) json.RawMessage {
-	out := append([]byte{'['}, bytes.Join(rawSlices(elements), []byte{','})...)
+	out := []byte{'['}
+	for i, e := range elements {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, e...)
+	}
 	return append(out, ']')
 }
 
-func rawSlices(elements []json.RawMessage) [][]byte {
-	out := make([][]byte, len(elements))
-	for i, e := range elements {
-		out[i] = e
-	}
-	return out
-}
-
+// skipSpace gives the index of the first byte from i on that is no white space.
+// It takes a negative index, which means that there is nothing, for the end.
 func skipSpace(raw []byte, i int) int {
+	if i < 0 {
+		return len(raw)
+	}
 	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\t' || raw[i] == '\n' || raw[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-// valueEnd gives the index behind the value that starts at i. Strings are
+// valueEnd gives the index behind the value that starts at i, or -1. Strings are
 // crossed with IndexByte, so a long text costs next to nothing.
-func valueEnd(raw []byte, i int) (int, error) {
+func valueEnd(raw []byte, i int) int {
 	depth := 0
 	for i < len(raw) {
 		switch raw[i] {
 		case '"':
-			end := stringEnd(raw, i)
-			if end < 0 {
-				return 0, ErrMalformed
+			if i = stringEnd(raw, i); i < 0 {
+				return -1
 			}
-			if i = end; depth == 0 {
-				return i, nil
-			}
-			continue
 		case '{', '[':
 			depth++
+			i++
 		case '}', ']':
-			if depth--; depth < 0 {
-				return 0, ErrMalformed
-			}
-			if depth == 0 {
-				return i + 1, nil
+			depth--
+			i++
+			if depth < 0 {
+				return -1
 			}
 		case ',', ':', ' ', '\t', '\n', '\r':
 			if depth == 0 {
-				return 0, ErrMalformed
+				return -1
 			}
+			i++
+			continue
 		default:
 			i = scalarEnd(raw, i)
-			if depth == 0 {
-				return i, nil
-			}
-			continue
 		}
-		i++
+		if depth == 0 {
+			return i
+		}
 	}
-	return 0, ErrMalformed
+	return -1
 }
 
 // scalarEnd gives the index behind the number or literal that starts at i.
 func scalarEnd(raw []byte, i int) int {
-	if n := bytes.IndexAny(raw[i:], ",:]}[{\" \t\r\n"); n > 0 {
-		return i + n
+	for ; i < len(raw); i++ {
+		switch raw[i] {
+		case ',', ':', ']', '}', '[', '{', '"', ' ', '\t', '\r', '\n':
+			return i
+		}
 	}
-	return len(raw)
+	return i
 }
 
 // stringEnd gives the index behind the string that starts at i, or -1.
@@ -216,35 +233,48 @@ const hex = "0123456789abcdef"
 // not escape <, > and &, which would only make code longer on the wire. Bytes
 // that are not UTF-8 become U+FFFD.
 func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	start := 0
+	dst = append(slices.Grow(dst, len(s)+2), '"')
+	start := 0 // of what is not in dst yet
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
-				i++
-				continue
+		switch {
+		case plain(c):
+			i++
+			for i&7 == 0 && i+8 <= len(s) && allPlain(s[i:i+8]) {
+				i += 8
 			}
-			dst = append(dst, s[start:i]...)
-			dst = appendEscape(dst, c)
+		case c < utf8.RuneSelf:
+			dst = appendEscape(append(dst, s[start:i]...), c)
 			i++
 			start = i
-			continue
+		case c-0xe3 <= 0xec-0xe3 && i+3 <= len(s) && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80:
+			i += 3 // most characters of East Asia; nothing among them is special
+		default:
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
+			dst = append(dst, s[start:i]...)
+			if r == '\u2028' || r == '\u2029' { // valid, but a line end to old JavaScript parsers
+				dst = append(dst, '\\', 'u', '2', '0', '2', hex[r&0xf])
+			} else {
+				dst = utf8.AppendRune(dst, r)
+			}
+			i += size
+			start = i
 		}
-		r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
-		switch {
-		case r == utf8.RuneError && size == 1:
-			dst = append(append(dst, s[start:i]...), "\ufffd"...)
-			start = i + size
-		case r == '\u2028' || r == '\u2029':
-			// Valid JSON, but a line end to old JavaScript parsers.
-			dst = append(append(dst, s[start:i]...), `\u202`...)
-			dst = append(dst, hex[r&0xf])
-			start = i + size
-		}
-		i += size
 	}
 	return append(append(dst, s[start:]...), '"')
+}
+
+// plain reports whether a byte is ASCII and needs no escape in a JSON string.
+func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
+
+// allPlain reports plain of eight bytes at once. In the top bit of each byte, a
+// subtraction tells whether a byte below 0x80 is less than what is subtracted.
+func allPlain[T ~string | ~[]byte](s T) bool {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+	quote, slash := w^ones*'"', w^ones*'\\'
+	return (w|(w-ones*' ')|(quote-ones)|(slash-ones))&high == 0
 }
 
 func appendEscape(dst []byte, c byte) []byte {
