@@ -15,9 +15,9 @@ import (
 const maxGlob = 64 << 20
 
 type globInput struct {
-	Pattern string   `json:"pattern" jsonschema:"* ? [a-z] {a,b} ** and names; a leading dot must be written; \\ before a special character"`
-	Path    string   `json:"path,omitempty" jsonschema:"folder to search; default: the working directory"`
-	Exclude []string `json:"exclude,omitempty" jsonschema:"patterns to leave out besides **/node_modules/**; [] leaves nothing out"`
+	Pattern string   `json:"pattern" jsonschema:"* ? [a-z] {a,b} **; a leading dot must be written; \\ escapes"`
+	Path    string   `json:"path,omitempty" jsonschema:"default: the working directory"`
+	Exclude []string `json:"exclude,omitempty" jsonschema:"left out besides **/node_modules/**; [] for nothing"`
 }
 
 // A partialGlob is the answer when there is something to say besides the paths.
@@ -33,7 +33,7 @@ func glob() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "glob",
 		Title:       "Find files",
-		Description: "Find files and folders by a glob pattern. Gives a sorted JSON list of paths relative to path.",
+		Description: "Find files and directories by a glob pattern: a sorted JSON array of paths relative to path.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {

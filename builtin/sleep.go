@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"zenmcp/core"
@@ -28,24 +29,52 @@ type failure struct {
 	Error   string `json:"error"`
 }
 
+// sleep waits. All its answers are JSON, those about wrong arguments too
+// (contract §2).
 func sleep() core.Definition {
-	return core.Define(core.Tool{
+	d := core.Define(core.Tool{
 		Name:        "sleep",
 		Title:       "Sleep",
 		Description: "Wait for a number of milliseconds.",
 		Hints:       core.Hints{ReadOnly: true},
 	}, func(ctx context.Context, call *core.Call, in sleepInput) (*core.Result, error) {
 		if in.Ms < 0 || in.Ms > maxSleep {
-			return core.FailJSON(failure{Error: fmt.Sprintf("ms must be from 0 to %d, not %v", maxSleep, in.Ms)})
+			return nil, fmt.Errorf("ms must be from 0 to %d, not %v", maxSleep, in.Ms)
 		}
-		timer := time.NewTimer(time.Duration(in.Ms * float64(time.Millisecond)))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
+		if !pause(ctx, call, time.Duration(in.Ms*float64(time.Millisecond))) {
 			return core.FailJSON(failure{Aborted: true, Error: "the wait was cancelled"})
 		}
-		seconds := fmt.Sprintf("%.1f", in.Ms/1000)
+		seconds := fmt.Sprintf("%.1f", math.Floor(in.Ms/100+0.5)/10) // halves go up
 		return core.JSONResult(sleepAnswer{true, in.Ms, seconds, "waited " + seconds + " s"})
 	})
+	run := d.Run
+	d.Run = func(ctx context.Context, call *core.Call) (*core.Result, error) {
+		res, err := run(ctx, call)
+		if err != nil {
+			return core.FailJSON(failure{Error: err.Error()})
+		}
+		return res, nil
+	}
+	return d
+}
+
+// pause waits, reporting every second, and tells whether ctx let it.
+func pause(ctx context.Context, call *core.Call, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for seconds := 1.0; ; seconds++ {
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			call.Report(core.Progress{Done: seconds, Total: d.Seconds(), Message: "waiting"})
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // A Path is a place in the file system as one scope may reach it. All file
@@ -220,6 +221,32 @@ func (p Path) Symlink(ctx context.Context, target string) error {
 func (p Path) Chmod(ctx context.Context, mode fs.FileMode) error {
 	return do(ctx, p, true, func(t tree, name string) error { return t.Chmod(name, mode) })
 }
+
+// Resemble gives p, which is no link, what moving it from another file system
+// must keep: the mode and the time of change of what info describes and, where
+// that is permitted, its owner.
+func (p Path) Resemble(ctx context.Context, info fs.FileInfo) error {
+	return do(ctx, p, false, func(t tree, name string) error {
+		mode := info.Mode() & settable
+		if uid, gid, ok := owner(info); ok {
+			// Before the mode, since it clears the set-user-id bit, which is not for
+			// another owner.
+			err := t.Lchown(name, uid, gid)
+			if errors.Is(err, fs.ErrPermission) {
+				mode &= fs.ModePerm
+			} else if err != nil {
+				return err
+			}
+		}
+		if err := t.Chmod(name, mode); err != nil {
+			return err
+		}
+		return t.Chtimes(name, time.Time{}, info.ModTime())
+	})
+}
+
+// settable are the bits of a mode that chmod sets.
+const settable = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
 // Create opens a new file for writing and reading; one that exists is an error.
 func (p Path) Create(ctx context.Context, mode fs.FileMode) (*os.File, error) {

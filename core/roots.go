@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Roots are the folders that file tools are confined to. A nil *Roots confines
@@ -39,6 +40,8 @@ type tree interface {
 	Rename(from, to string) error
 	Symlink(target, name string) error
 	Chmod(name string, mode fs.FileMode) error
+	Chtimes(name string, atime, mtime time.Time) error
+	Lchown(name string, uid, gid int) error
 	Close() error
 }
 
@@ -162,4 +165,8 @@ func (t osTree) RemoveAll(name string) error                  { return os.Remove
 func (t osTree) Rename(from, to string) error                 { return os.Rename(t.at(from), t.at(to)) }
 func (t osTree) Symlink(target, name string) error            { return os.Symlink(target, t.at(name)) }
 func (t osTree) Chmod(name string, mode fs.FileMode) error    { return os.Chmod(t.at(name), mode) }
-func (t osTree) Close() error                                 { return nil }
+func (t osTree) Chtimes(name string, atime, mtime time.Time) error {
+	return os.Chtimes(t.at(name), atime, mtime)
+}
+func (t osTree) Lchown(name string, uid, gid int) error { return os.Lchown(t.at(name), uid, gid) }
+func (t osTree) Close() error                           { return nil }

@@ -16,19 +16,27 @@ func hardLinks(info fs.FileInfo) uint64 {
 	return 1
 }
 
+// owner is whose a file is.
+func owner(info fs.FileInfo) (uid, gid int, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, 0, false
+	}
+	return int(st.Uid), int(st.Gid), true
+}
+
 // adopt gives f owner and mode of the file it is to replace.
 func adopt(f *os.File, old fs.FileInfo) error {
-	if st, ok := old.Sys().(*syscall.Stat_t); ok {
-		now, err := f.Stat()
-		if err != nil {
+	now, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	uid, gid, ok := owner(old)
+	if myUID, myGID, _ := owner(now); ok && (myUID != uid || myGID != gid) {
+		if err := f.Chown(uid, gid); err != nil {
 			return err
-		}
-		if mine, ok := now.Sys().(*syscall.Stat_t); ok && (mine.Uid != st.Uid || mine.Gid != st.Gid) {
-			if err := f.Chown(int(st.Uid), int(st.Gid)); err != nil {
-				return err
-			}
 		}
 	}
 	// After the owner, since changing that clears the set-user-id bit.
-	return f.Chmod(old.Mode() & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky))
+	return f.Chmod(old.Mode() & settable)
 }
