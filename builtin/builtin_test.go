@@ -19,17 +19,18 @@ func TestSource(t *testing.T) {
 	coretest.TestSource(t, Source())
 }
 
-// A published tool is one entry of tools/list.
+// A published tool is one entry of tools/list. Hints that are as the protocol
+// assumes them are not sent.
 type published struct {
 	Name        string          `json:"name"`
 	Title       string          `json:"title"`
 	Description string          `json:"description"`
 	InputSchema json.RawMessage `json:"inputSchema"`
 	Annotations struct {
-		ReadOnly    bool `json:"readOnlyHint"`
-		Destructive bool `json:"destructiveHint"`
-		Idempotent  bool `json:"idempotentHint"`
-		OpenWorld   bool `json:"openWorldHint"`
+		ReadOnly    bool  `json:"readOnlyHint,omitempty"`
+		Destructive *bool `json:"destructiveHint,omitempty"` // default true
+		Idempotent  bool  `json:"idempotentHint,omitempty"`
+		OpenWorld   *bool `json:"openWorldHint,omitempty"` // default true
 	} `json:"annotations"`
 	Meta map[string]any `json:"_meta,omitempty"`
 }
@@ -38,9 +39,14 @@ func publish(t *testing.T, tool core.Tool) published {
 	p := published{Name: tool.Name, Title: tool.Title, Description: tool.Description,
 		InputSchema: mustJSON(t, tool.Input), Meta: tool.Meta}
 	p.Annotations.ReadOnly = tool.Hints.ReadOnly
-	p.Annotations.Destructive = tool.Hints.Destructive
-	p.Annotations.Idempotent = tool.Hints.Idempotent
-	p.Annotations.OpenWorld = tool.Hints.OpenWorld
+	p.Annotations.Idempotent = tool.Hints.Idempotent && !tool.Hints.ReadOnly
+	no := new(bool)
+	if !tool.Hints.Destructive && !tool.Hints.ReadOnly {
+		p.Annotations.Destructive = no
+	}
+	if !tool.Hints.OpenWorld {
+		p.Annotations.OpenWorld = no
+	}
 	return p
 }
 

@@ -14,8 +14,8 @@ import (
 
 type copyInput struct {
 	Src       string `json:"src"`
-	Dest      string `json:"dest" jsonschema:"the whole new path"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"for directories; merges into an existing dest"`
+	Dest      string `json:"dest" jsonschema:"whole new path"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"for directories"`
 }
 
 // copyFiles copies a file, a link or a tree (contract §2): parents are made,

@@ -10,7 +10,7 @@ func cwd() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "cwd",
 		Title:       "Working directory",
-		Description: "Get the working directory, to which relative paths belong.",
+		Description: "The working directory, where relative paths begin.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 	}, func(_ context.Context, call *core.Call, _ struct{}) (*core.Result, error) {
 		return core.TextResult(call.Scope.Dir()), nil

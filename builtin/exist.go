@@ -22,7 +22,7 @@ func exist() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "exist",
 		Title:       "Check existence",
-		Description: `Whether a path exists, links followed: "true" or "false".`,
+		Description: `Whether a path exists: "true" or "false".`,
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 	}, func(ctx context.Context, call *core.Call, in existInput) (*core.Result, error) {
 		if strings.ContainsRune(in.Path, 0) {

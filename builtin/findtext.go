@@ -24,7 +24,7 @@ type findTextInput struct {
 	Regex         string   `json:"regex,omitempty" jsonschema:"JavaScript regular expression instead of text; (?i:x) ignores case"`
 	Exclude       []string `json:"exclude,omitempty" jsonschema:"as in glob"`
 	MaxMatches    int      `json:"maxMatches,omitempty"`
-	MaxFileSize   int64    `json:"maxFileSize,omitempty" jsonschema:"bytes, default 307200; bigger files of a folder are skipped"`
+	MaxFileSize   int64    `json:"maxFileSize,omitempty" jsonschema:"bytes; default 307200"`
 	MaxLineLength int      `json:"maxLineLength,omitempty" jsonschema:"longer lines are cut around the match"`
 }
 

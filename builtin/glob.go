@@ -15,8 +15,8 @@ import (
 const maxGlob = 64 << 20
 
 type globInput struct {
-	Pattern string   `json:"pattern" jsonschema:"* ? [a-z] {a,b} **; a leading dot must be written; \\ escapes"`
-	Path    string   `json:"path,omitempty" jsonschema:"default: the working directory"`
+	Pattern string   `json:"pattern" jsonschema:"* ? [a-z] {a,b} **; write leading dots; \\ escapes"`
+	Path    string   `json:"path,omitempty" jsonschema:"default: ."`
 	Exclude []string `json:"exclude,omitempty" jsonschema:"left out besides **/node_modules/**; [] for nothing"`
 }
 
@@ -33,7 +33,7 @@ func glob() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "glob",
 		Title:       "Find files",
-		Description: "Find files and directories by a glob pattern: a sorted JSON array of paths relative to path.",
+		Description: "Find files and directories by a glob: a sorted JSON array of paths relative to path.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {

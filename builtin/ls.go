@@ -14,7 +14,7 @@ func ls() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "ls",
 		Title:       "List directory",
-		Description: "List the names in a directory: a JSON array, hidden ones too.",
+		Description: "List the names in a directory as a JSON array.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 	}, func(ctx context.Context, call *core.Call, in lsInput) (*core.Result, error) {
 		path, err := call.Scope.Path(in.Path)

@@ -11,7 +11,7 @@ import (
 
 type mkdirInput struct {
 	Path      string `json:"path"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"make parents; existing is fine"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"with parents"`
 }
 
 func mkdir() core.Definition {

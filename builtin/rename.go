@@ -12,7 +12,7 @@ import (
 
 type renameInput struct {
 	OldPath string `json:"oldPath"`
-	NewPath string `json:"newPath" jsonschema:"the whole new path; its parent must exist"`
+	NewPath string `json:"newPath" jsonschema:"whole new path"`
 }
 
 // rename moves as mv does (contract §2): an existing file is replaced, an

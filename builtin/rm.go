@@ -11,7 +11,7 @@ import (
 
 type rmInput struct {
 	Path      string `json:"path"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"for directories and all in them"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"for directories"`
 }
 
 // rm removes a file, a link or a tree (contract §2). Links are removed and never

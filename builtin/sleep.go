@@ -35,7 +35,7 @@ func sleep() core.Definition {
 	d := core.Define(core.Tool{
 		Name:        "sleep",
 		Title:       "Sleep",
-		Description: "Wait for a number of milliseconds.",
+		Description: "Wait.",
 		Hints:       core.Hints{ReadOnly: true},
 	}, func(ctx context.Context, call *core.Call, in sleepInput) (*core.Result, error) {
 		if in.Ms < 0 || in.Ms > maxSleep {

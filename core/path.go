@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -227,6 +228,9 @@ func (p Path) Chmod(ctx context.Context, mode fs.FileMode) error {
 // that is permitted, its owner.
 func (p Path) Resemble(ctx context.Context, info fs.FileInfo) error {
 	return do(ctx, p, false, func(t tree, name string) error {
+		if now, err := t.Lstat(name); err != nil || now.Mode()&fs.ModeSymlink != 0 {
+			return cmp.Or(err, p.refuse("is a link"))
+		}
 		mode := info.Mode() & settable
 		if uid, gid, ok := owner(info); ok {
 			// Before the mode, since it clears the set-user-id bit, which is not for

@@ -152,6 +152,13 @@ var pathMethods = map[string]pathMethod{
 	"RemoveAll": {self: true, call: func(ctx context.Context, p Path) error { return p.RemoveAll(ctx) }},
 	"Symlink":   {self: true, call: func(ctx context.Context, p Path) error { return p.Symlink(ctx, "x") }},
 	"Chmod":     {call: func(ctx context.Context, p Path) error { return p.Chmod(ctx, 0o640) }},
+	"Resemble": {self: true, call: func(ctx context.Context, p Path) error {
+		info, err := os.Stat(os.TempDir())
+		if err != nil {
+			return err
+		}
+		return p.Resemble(ctx, info)
+	}},
 	"Open": {call: func(ctx context.Context, p Path) error {
 		f, _, err := p.Open(ctx)
 		if err == nil {
