@@ -117,6 +117,9 @@ func (c Catalog) Filter(config Config, agent AgentDefinition, exclude ...Capabil
 func (c Catalog) Instantiate(scope *Scope) Published {
 	out := Published{Omitted: slices.Clone(c.omitted)}
 	for _, p := range c.parts {
+		if skilled, ok := p.offer.(Skilled); ok {
+			out.Skills = append(out.Skills, skilled.Skills(p.capabilities)...)
+		}
 		tools, err := p.offer.Instantiate(scope, p.capabilities)
 		out.Omitted = append(out.Omitted, Omissions(err)...)
 		for _, t := range tools {
@@ -136,10 +139,11 @@ func (c Catalog) Instantiate(scope *Scope) Published {
 	return out
 }
 
-// Published is what one scope offers: the tools in their order, and what was
-// left out on the way with the reasons.
+// Published is what one scope offers: the tools and skills in their order, and
+// what was left out on the way with the reasons.
 type Published struct {
 	Tools   []Tool
+	Skills  []Skill
 	Omitted []Omission
 }
 

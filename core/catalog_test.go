@@ -235,3 +235,33 @@ func TestUnknownTool(t *testing.T) {
 		t.Errorf("the error has %d bytes", len(got))
 	}
 }
+
+// skilled is a fake with skills.
+type skilled struct{ fake }
+
+func (s skilled) Discover(context.Context) (Offer, error) { return s, nil }
+
+func (s skilled) Skills(permitted []Capability) []Skill {
+	var out []Skill
+	for _, c := range permitted {
+		out = append(out, Skill{Name: c.Name})
+	}
+	return out
+}
+
+// TestPublishedSkills checks that skills go through the filter as tools do.
+func TestPublishedSkills(t *testing.T) {
+	t.Parallel()
+	catalog, err := Discover(t.Context(), skilled{fake{caps: capabilities(KindSkill, "a", "b", "c")}}, fake{caps: capabilities(KindSkill, "d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent := AgentDefinition{Permissions: Permissions{KindSkill: Deny("b")}}
+	var names []string
+	for _, s := range catalog.Filter(Config{}, agent).Instantiate(nil).Skills {
+		names = append(names, s.Name)
+	}
+	if want := []string{"a", "c"}; !slices.Equal(names, want) {
+		t.Errorf("skills %q, want %q", names, want)
+	}
+}

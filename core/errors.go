@@ -36,6 +36,8 @@ type Omission struct {
 	Capability
 	Origin string // the file or folder it comes from, if there is one
 	Reason string
+	// Offered says that it is offered all the same: Reason is a warning.
+	Offered bool
 }
 
 func (o Omission) Error() string {

@@ -64,14 +64,25 @@ func printTools(w io.Writer, agent string, published core.Published) error {
 	for _, t := range published.Tools {
 		fmt.Fprintf(table, "  %s\t%s\t%s\n", t.Name, effect(t.Hints), firstLine(t.Description))
 	}
-	if err := table.Flush(); err != nil || len(published.Omitted) == 0 {
+	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "left out")
-	for _, o := range published.Omitted {
-		fmt.Fprintf(table, "  %s\t%s\n", omitted(o), o.Reason)
+	for _, part := range []struct {
+		title   string
+		offered bool
+	}{{"left out", false}, {"published, but", true}} {
+		title := part.title + "\n"
+		for _, o := range published.Omitted {
+			if o.Offered == part.offered {
+				fmt.Fprintf(table, "%s  %s\t%s\n", title, omitted(o), o.Reason)
+				title = ""
+			}
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
 	}
-	return table.Flush()
+	return nil
 }
 
 // effect says in a word what calling a tool may do.
@@ -118,12 +129,17 @@ func printToolsJSON(w io.Writer, agent string, published core.Published) error {
 		Agent   string    `json:"agent"`
 		Tools   []tool    `json:"tools"`
 		LeftOut []leftOut `json:"leftOut"`
-	}{agent, []tool{}, []leftOut{}}
+		Warned  []leftOut `json:"warnings"`
+	}{agent, []tool{}, []leftOut{}, []leftOut{}}
 	for _, t := range published.Tools {
 		listing.Tools = append(listing.Tools, tool{t.Name, t.Title, t.Description, effect(t.Hints), t.Input})
 	}
 	for _, o := range published.Omitted {
-		listing.LeftOut = append(listing.LeftOut, leftOut{o.Kind, o.Name, o.Origin, o.Reason})
+		list := &listing.LeftOut
+		if o.Offered {
+			list = &listing.Warned
+		}
+		*list = append(*list, leftOut{o.Kind, o.Name, o.Origin, o.Reason})
 	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
