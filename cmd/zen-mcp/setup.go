@@ -11,6 +11,7 @@ import (
 	"zenmcp/builtin"
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/loaders/skills"
 )
 
 // A system is everything that the flags describe, ready for scopes.
@@ -71,8 +72,8 @@ func (s *system) load(ctx context.Context, o *options) error {
 }
 
 // sources lists where capabilities come from, in the order of publication.
-func sources(*configs.Places) []core.Source {
-	return []core.Source{builtin.Source()}
+func sources(places *configs.Places) []core.Source {
+	return []core.Source{builtin.Source(), skills.New(places)}
 }
 
 func (s *system) loadAgents(places *configs.Places, config core.Config, o *options) error {
