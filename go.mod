@@ -25,7 +25,10 @@ require (
 
 require github.com/bmatcuk/doublestar/v4 v4.10.4
 
-require github.com/spf13/pflag v1.1.0
+require (
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/spf13/pflag v1.1.0
+)
 
 require (
 	github.com/BurntSushi/toml v1.4.1-0.20240526193622-a339e1f7089c // indirect

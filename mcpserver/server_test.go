@@ -67,6 +67,9 @@ func echo() core.Definition {
 func testTools() tools {
 	return tools{
 		echo(),
+		define("length", func(_ context.Context, _ *core.Call, text string) (*core.Result, error) {
+			return core.TextResult(fmt.Sprint(len(text))), nil
+		}),
 		define("boom", func(context.Context, *core.Call, string) (*core.Result, error) { panic("boom") }),
 		define("fails", func(context.Context, *core.Call, string) (*core.Result, error) {
 			return nil, errors.New("no such thing; try another")
@@ -199,7 +202,7 @@ func TestListIsInOrderOfPublication(t *testing.T) {
 		for _, tool := range res.Tools {
 			names = append(names, tool.Name)
 		}
-		if got, want := strings.Join(names, " "), "echo boom fails counts asks foreign"; got != want {
+		if got, want := strings.Join(names, " "), "echo length boom fails counts asks foreign"; got != want {
 			t.Errorf("tools = %s; want %s", got, want)
 		}
 		if res.CacheScope != "private" {
@@ -397,6 +400,26 @@ func TestCallsRunConcurrently(t *testing.T) {
 			}
 			cancel()
 			wg.Wait()
+		})
+	}
+}
+
+func TestBigArgument(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		way
+		size int
+	}{{way{"stdio", "2025-06-18", false}, 20 << 20}, {way{"http", modern, true}, 2 << 20}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			session := test.connect(t, newTestServer(t), nil)
+			text := strings.Repeat("0123456789abcde\n", test.size/16)
+			if got, isError := callText(t, session, "length", text); got != fmt.Sprint(test.size) || isError {
+				t.Errorf("length = %.80q, %v", got, isError)
+			}
+			if got, _ := callText(t, session, "echo", "still here"); got != "still here" {
+				t.Errorf("echo = %q", got)
+			}
 		})
 	}
 }
