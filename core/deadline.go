@@ -78,7 +78,7 @@ func (p Path) entry() (Path, error) {
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
 			return p, p.refuse("is a link; leave the slash at the end off to mean the link itself")
 		}
-		if err == nil && !info.IsDir() {
+		if err == nil && info.Mode().IsRegular() {
 			return p, syscall.ENOTDIR
 		}
 	}

@@ -80,3 +80,12 @@ func openRoots(t testing.TB, dirs ...string) *Roots {
 	t.Cleanup(func() { roots.Close() })
 	return roots
 }
+
+func mustPath(t testing.TB, s *Scope, given string) Path {
+	t.Helper()
+	p, err := s.Path(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}

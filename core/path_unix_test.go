@@ -123,15 +123,6 @@ func (w world) read(t testing.TB, name string) string {
 	return string(data)
 }
 
-func mustPath(t testing.TB, s *Scope, given string) Path {
-	t.Helper()
-	p, err := s.Path(given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
 // A pathMethod is a method of Path that reaches for the disk.
 type pathMethod struct {
 	call func(context.Context, Path) error

@@ -54,6 +54,8 @@ func (p Path) resolve(follow bool) (Path, error) {
 			continue
 		case err != nil:
 			return p, err
+		case len(rest) > 0 && info.Mode().IsRegular():
+			return p, syscall.ENOTDIR
 		case info.Mode()&fs.ModeSymlink == 0 || len(rest) == 0 && !follow:
 			cur = next
 			continue
