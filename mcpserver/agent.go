@@ -3,10 +3,8 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,39 +24,26 @@ type agent struct {
 	tools      json.RawMessage // the tools member of tools/list
 	parked     parking
 
-	mu      sync.Mutex
-	clients map[string]*client // by the id of their session over HTTP
-	shared  *client            // everybody without a session
+	shared *client // everybody without a session or a credential
 }
-
-// A client is a scope and what is published in it.
-type client struct {
-	scope     *core.Scope
-	published core.Published
-	// ctx ends with the client; its calls end with it. The SDK waits for the
-	// calls of a session that is closed, without cancelling them.
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-}
-
-// errSessionEnded is why calls end when their session is closed.
-var errSessionEnded = errors.New("the session has ended")
 
 func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
-	a := &agent{server: s, definition: definition, clients: map[string]*client{}}
-	shared, err := a.newClient()
+	a := &agent{server: s, definition: definition}
+	a.shared = newClient(a, "", nil)
+	if err := a.shared.open(); err != nil {
+		return nil, err
+	}
+	published := a.shared.published
+	for _, o := range published.Omitted {
+		s.log.Debug("left out", "agent", definition.ID, "what", o.Capability.String(), "origin", o.Origin, "reason", o.Reason)
+	}
+	tools, err := encodeTools(published.Tools)
 	if err != nil {
 		return nil, err
 	}
-	a.shared = shared
-	for _, o := range shared.published.Omitted {
-		s.log.Debug("left out", "agent", definition.ID, "what", o.Capability.String(), "origin", o.Origin, "reason", o.Reason)
-	}
-	if a.tools, err = encodeTools(shared.published.Tools); err != nil {
-		return nil, err
-	}
+	a.tools = tools
 	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
-		Instructions: s.instructions(shared.published.Tools),
+		Instructions: s.instructions(published.Tools),
 		Logger:       sdkLog(s.log),
 		// Declared even when empty: the SDK answers the lists in any case.
 		Capabilities: &mcp.ServerCapabilities{
@@ -72,68 +57,26 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
 	})
 	a.mcp.AddReceivingMiddleware(a.answerTools)
+	a.mcp.AddReceivingMiddleware(a.admit)
 	a.mcp.AddReceivingMiddleware(a.protect)
 	return a, nil
 }
 
-func (a *agent) newClient() (*client, error) {
-	o := a.server.options
-	scope, err := core.NewScope(o.Env, a.definition, o.Dir, o.Roots)
-	if err != nil {
-		return nil, err
-	}
-	c := &client{scope: scope, published: scope.Tools()}
-	c.ctx, c.cancel = context.WithCancelCause(a.server.closing)
-	return c, nil
-}
-
-// client finds whose request it is: on stdio the process, over HTTP the session,
-// and in the revision without sessions everybody who may use this agent.
-func (a *agent) client(session *mcp.ServerSession) (*client, error) {
-	if session == nil || session.ID() == "" {
-		return a.shared, nil
-	}
-	id := session.ID()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.clients[id]; c != nil {
-		return c, nil
-	}
-	c, err := a.newClient()
-	if err != nil {
-		return nil, err
-	}
-	a.clients[id] = c
-	go func() {
-		session.Wait()
-		a.mu.Lock()
-		delete(a.clients, id)
-		a.mu.Unlock()
-		c.cancel(errSessionEnded)
-		if err := c.scope.Close(); err != nil {
-			a.server.log.Warn("ending a session", "error", err)
+// client finds whose request it is.
+func (a *agent) client(ctx context.Context, session *mcp.ServerSession) (*client, error) {
+	c, err := a.shared, error(nil)
+	who := principalOf(ctx).name
+	switch {
+	case session != nil && session.ID() != "":
+		if c = a.server.clients.session(session.ID(), who, a); c == nil {
+			return nil, errSessionEnded
 		}
-	}()
-	return c, nil
-}
-
-// endSession cancels the calls of a session that its client closes.
-func (a *agent) endSession(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.clients[id]; c != nil {
-		c.cancel(errSessionEnded)
+	case who != "":
+		if c, err = a.server.clients.credential(a, who); err != nil {
+			return nil, err
+		}
 	}
-}
-
-func (a *agent) close() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	errs := []error{a.shared.scope.Close()}
-	for _, c := range a.clients {
-		errs = append(errs, c.scope.Close())
-	}
-	return errors.Join(errs...)
+	return c, c.open()
 }
 
 // protect is the outermost middleware: a panic anywhere below costs one request,
@@ -146,6 +89,18 @@ func (a *agent) protect(next mcp.MethodHandler) mcp.MethodHandler {
 				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error in %s; the server goes on", method)}
 			}
 		}()
+		return next(ctx, method, req)
+	}
+}
+
+// admit registers a session over HTTP when it begins.
+func (a *agent) admit(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if session, ok := req.GetSession().(*mcp.ServerSession); ok && method == "initialize" && session.ID() != "" {
+			if err := a.server.clients.open(a, principalOf(ctx).name, session); err != nil {
+				return nil, err
+			}
+		}
 		return next(ctx, method, req)
 	}
 }

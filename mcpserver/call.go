@@ -19,7 +19,7 @@ import (
 // the same words whether it is denied or does not exist; all that goes wrong in
 // the tool is a result that a model can read.
 func (a *agent) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	c, err := a.client(req.Session)
+	c, err := a.client(ctx, req.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +85,7 @@ func (r *running) inline(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 }
 
 func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
+	defer r.agent.server.clients.use(r.client, true)()
 	call := &core.Call{Arguments: r.arguments, Elicit: r.elicit}
 	if progress != nil {
 		call.Progress = progress.report

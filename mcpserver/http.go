@@ -26,9 +26,6 @@ const (
 	// keepAlive is how long an event stream may be silent: proxies cut silent
 	// ones after a minute or less.
 	keepAlive = 15 * time.Second
-	// sessionTimeout is how long a session may be idle. It is long, since a
-	// client that only listens counts as idle, and a lost session is lost work.
-	sessionTimeout = 2 * time.Hour
 )
 
 // Handler serves all agents over streamable HTTP: the first at /mcp, each one at
@@ -59,11 +56,7 @@ func (s *Server) ServeHTTP(ctx context.Context, l net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.shutdown(errShutdown)
-	for _, a := range s.agents {
-		for session := range a.mcp.Sessions() {
-			go session.Close()
-		}
-	}
+	s.clients.close()
 	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()
 	err := server.Shutdown(grace)
@@ -85,7 +78,7 @@ func newEndpoint(a *agent) *endpoint {
 	return &endpoint{
 		agent: a,
 		sessions: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, SessionTimeout: sessionTimeout,
+			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody,
 		}),
 		sessionless: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
 			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, Stateless: true,
@@ -118,8 +111,18 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.sessionless.ServeHTTP(stream, r)
 		return
 	}
-	if r.Method == http.MethodDelete {
-		e.agent.endSession(r.Header.Get(headerSession))
+	if id := r.Header.Get(headerSession); id != "" {
+		clients := &e.agent.server.clients
+		c := clients.session(id, principalOf(r.Context()).name, e.agent)
+		if c == nil {
+			http.Error(w, "session not found: initialize a new one", http.StatusNotFound)
+			return
+		}
+		// An open stream keeps a session too: its client listens.
+		defer clients.use(c, false)()
+		if r.Method == http.MethodDelete {
+			c.cancel(errSessionEnded)
+		}
 	}
 	e.sessions.ServeHTTP(stream, r)
 }

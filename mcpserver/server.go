@@ -35,6 +35,13 @@ type Options struct {
 	Dir string
 	// Roots confine the file tools; nil confines nothing.
 	Roots *core.Roots
+	// SessionTimeout is how long a session over HTTP, or what belongs to a
+	// credential, is kept when nobody uses it; 0 is for ever. It should be long:
+	// people think for hours, and a lost session is lost work.
+	SessionTimeout time.Duration
+	// MaxSessions is how many of them there may be; 0 is any number. Over it the
+	// one goes that was not used for the longest time.
+	MaxSessions int
 }
 
 // A Server publishes agents. It is made once and serves any number of clients.
@@ -42,6 +49,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	agents  []*agent
+	clients clients
 
 	// closing ends when the server shuts down; every call ends with it.
 	closing  context.Context
@@ -58,6 +66,7 @@ func New(options Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.clients.idle, s.clients.most = options.SessionTimeout, options.MaxSessions
 	s.closing, s.shutdown = context.WithCancelCause(context.Background())
 	for _, definition := range options.Agents {
 		a, err := newAgent(s, definition)
@@ -75,9 +84,9 @@ func New(options Options) (*Server, error) {
 // Close cancels all calls and ends all scopes.
 func (s *Server) Close() error {
 	s.shutdown(errShutdown)
-	var errs []error
+	errs := []error{s.clients.close()}
 	for _, a := range s.agents {
-		errs = append(errs, a.close())
+		errs = append(errs, a.shared.close())
 	}
 	return errors.Join(errs...)
 }

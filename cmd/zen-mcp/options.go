@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -28,8 +29,12 @@ type options struct {
 	logLevel     string
 	logFile      string
 
-	http string // serve only
-	json bool   // tools only
+	json bool // tools only
+
+	// serve only
+	http           string
+	sessionTimeout time.Duration
+	maxSessions    int
 }
 
 func (o *options) register(set *pflag.FlagSet) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -18,6 +19,8 @@ func serveCommand() command {
 		name: "serve", summary: "publish the agent as an MCP server on stdio, or over HTTP with --http",
 		flags: func(o *options, set *pflag.FlagSet) {
 			set.StringVar(&o.http, "http", "", "serve streamable HTTP at `ADDR` instead of stdio; \":8080\" is 127.0.0.1:8080")
+			set.DurationVar(&o.sessionTimeout, "session-timeout", 2*time.Hour, "with --http, end a session that nobody used for `TIME`")
+			set.IntVar(&o.maxSessions, "max-sessions", 1000, "with --http, keep at most `N` sessions; the one unused for longest makes room")
 		},
 		run: runServe,
 	}
@@ -78,7 +81,10 @@ func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserve
 	if err != nil {
 		return nil, nil, err
 	}
-	server, err := mcpserver.New(mcpserver.Options{Version: version, Env: sys.env, Agents: sys.agents, Dir: sys.dir, Roots: sys.roots})
+	server, err := mcpserver.New(mcpserver.Options{
+		Version: version, Env: sys.env, Agents: sys.agents, Dir: sys.dir, Roots: sys.roots,
+		SessionTimeout: o.sessionTimeout, MaxSessions: o.maxSessions,
+	})
 	if err != nil {
 		sys.close()
 		return nil, nil, err

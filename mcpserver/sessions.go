@@ -1,0 +1,239 @@
+package mcpserver
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"zenmcp/core"
+)
+
+// A client is whom a scope belongs to: the process on stdio; over HTTP a session,
+// or, in the revision without sessions, a credential of an agent. Whoever comes
+// without either shares one client per agent.
+type client struct {
+	agent     *agent
+	principal string             // "" is anybody
+	session   *mcp.ServerSession // nil unless it is one
+	// ctx ends with the client; its calls end with it. The SDK waits for the
+	// calls of a session that is closed, without cancelling them.
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	// Most sessions of an editor never call a tool: they cost no scope.
+	opening   sync.Once
+	openErr   error
+	scope     *core.Scope
+	published core.Published
+
+	// The rest belongs to the lock of clients.
+	requests, calls int
+	place           *list.Element // nil once it has ended
+	timer           *time.Timer
+}
+
+// Why the calls of a client end.
+var (
+	errSessionEnded = errors.New("the session has ended")
+	errIdle         = errors.New("the session was idle for too long")
+	errEvicted      = errors.New("the session made room for newer ones")
+	errFull         = errors.New("all sessions are busy; try again in a minute")
+)
+
+func newClient(a *agent, principal string, session *mcp.ServerSession) *client {
+	c := &client{agent: a, principal: principal, session: session}
+	c.ctx, c.cancel = context.WithCancelCause(a.server.closing)
+	return c
+}
+
+// open makes the scope, once.
+func (c *client) open() error {
+	c.opening.Do(func() {
+		o := c.agent.server.options
+		if c.scope, c.openErr = core.NewScope(o.Env, c.agent.definition, o.Dir, o.Roots); c.openErr == nil {
+			c.published = c.scope.Tools()
+		}
+	})
+	return c.openErr
+}
+
+// close ends the scope; a client that had none yet never gets one.
+func (c *client) close() error {
+	c.opening.Do(func() { c.openErr = errSessionEnded })
+	if c.scope == nil {
+		return nil
+	}
+	return c.scope.Close()
+}
+
+// clients are those of a server that come and go. A client that nobody has used
+// for the idle limit ends; over the maximum the one goes that was not used for the
+// longest time. Neither ends a client while a call of it runs.
+type clients struct {
+	idle time.Duration // 0: none ends
+	most int           // 0: any number
+
+	mu    sync.Mutex
+	byKey map[string]*client // by the id of the session, or agent and credential
+	order list.List          // of *client, the most recently used one first
+}
+
+// credentialKey cannot be the id of a session, which has no spaces.
+func credentialKey(agent, principal string) string { return "credential " + agent + " " + principal }
+
+// session finds a session for the principal and the agent that it belongs to. To
+// others it is as unknown as one that never was.
+func (cs *clients) session(id, principal string, a *agent) *client {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.byKey[id]; c != nil && c.session != nil && c.principal == principal && c.agent == a {
+		return c
+	}
+	return nil
+}
+
+// credential finds the client of a credential, or makes it.
+func (cs *clients) credential(a *agent, principal string) (*client, error) {
+	key := credentialKey(a.definition.ID, principal)
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.byKey[key]; c != nil {
+		return c, nil
+	}
+	c := newClient(a, principal, nil)
+	return c, cs.add(key, c)
+}
+
+// open admits a session that begins.
+func (cs *clients) open(a *agent, principal string, session *mcp.ServerSession) error {
+	c := newClient(a, principal, session)
+	cs.mu.Lock()
+	err := cs.add(session.ID(), c)
+	cs.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	go func() {
+		session.Wait() // its error says no more than that it is over
+		cs.end(c, errSessionEnded)
+		if err := c.close(); err != nil {
+			a.server.log.Warn("ending a session", "error", err)
+		}
+	}()
+	return nil
+}
+
+// add registers a client, and makes room for it.
+func (cs *clients) add(key string, c *client) error {
+	for cs.most > 0 && cs.order.Len() >= cs.most {
+		victim := cs.order.Back()
+		for victim != nil && victim.Value.(*client).calls > 0 {
+			victim = victim.Prev()
+		}
+		if victim == nil {
+			c.cancel(errFull)
+			return fmt.Errorf("%d sessions are open: %w", cs.most, errFull)
+		}
+		cs.remove(victim.Value.(*client), errEvicted)
+	}
+	if cs.byKey == nil {
+		cs.byKey = map[string]*client{}
+	}
+	cs.byKey[key] = c
+	c.place = cs.order.PushFront(c)
+	if cs.idle > 0 {
+		c.timer = time.AfterFunc(cs.idle, func() { cs.expire(c) })
+	}
+	return nil
+}
+
+// use counts a request of a client, or one of its calls, until the returned
+// function is called.
+func (cs *clients) use(c *client, isCall bool) (done func()) {
+	count := &c.requests
+	if isCall {
+		count = &c.calls
+	}
+	step := func(by int) {
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		*count += by
+		if c.place == nil {
+			return
+		}
+		cs.order.MoveToFront(c.place)
+		if c.timer != nil && by < 0 && c.requests+c.calls == 0 {
+			c.timer.Reset(cs.idle)
+		}
+	}
+	step(1)
+	return func() { step(-1) }
+}
+
+// expire ends a client whose timer has run out, unless it is in use again: then
+// the timer starts when that ends.
+func (cs *clients) expire(c *client) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c.requests+c.calls == 0 {
+		cs.remove(c, errIdle)
+	}
+}
+
+// end ends a client, if it has not ended yet.
+func (cs *clients) end(c *client, cause error) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.remove(c, cause)
+}
+
+func (cs *clients) remove(c *client, cause error) {
+	if c.place == nil {
+		return
+	}
+	cs.order.Remove(c.place)
+	c.place = nil
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.cancel(cause)
+	if c.session != nil {
+		delete(cs.byKey, c.session.ID())
+		go c.session.Close() // waits for the calls; the scope ends after it
+		return
+	}
+	delete(cs.byKey, credentialKey(c.agent.definition.ID, c.principal))
+	go func() {
+		if err := c.close(); err != nil {
+			c.agent.server.log.Warn("ending a client", "error", err)
+		}
+	}()
+}
+
+// count is how many there are.
+func (cs *clients) count() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.order.Len()
+}
+
+// close ends all clients and their scopes.
+func (cs *clients) close() error {
+	cs.mu.Lock()
+	var all []*client
+	for e := cs.order.Front(); e != nil; e = cs.order.Front() {
+		all = append(all, e.Value.(*client))
+		cs.remove(e.Value.(*client), errShutdown)
+	}
+	cs.mu.Unlock()
+	var errs []error
+	for _, c := range all {
+		errs = append(errs, c.close())
+	}
+	return errors.Join(errs...)
+}
