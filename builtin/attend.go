@@ -53,7 +53,8 @@ func attend(ctx context.Context, call *core.Call, done string, work func(context
 func (s *steps) wait(ctx context.Context, call *core.Call, done string, result <-chan error) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	moves, since := int64(-1), time.Now()
+	moves, since := int64(0), time.Now()
+	told := int64(0)
 	for seconds := 1; ; seconds++ {
 		select {
 		case err := <-result:
@@ -71,9 +72,9 @@ func (s *steps) wait(ctx context.Context, call *core.Call, done string, result <
 			} else if now.Sub(since) >= core.PathDeadline {
 				return fmt.Errorf("%q did not answer within %v; is it on a disk that is away?", *s.at.Load(), core.PathDeadline)
 			}
-			if seconds > 2 {
-				n := s.files.Load()
-				call.Report(core.Progress{Done: float64(n), Message: core.Plural(int(n), "file") + " " + done})
+			if seconds > 2 && moves > told {
+				told = moves
+				call.Report(core.Progress{Done: float64(moves), Message: core.Plural(int(s.files.Load()), "file") + " " + done})
 			}
 		}
 	}

@@ -80,7 +80,7 @@ func BenchmarkGlob(b *testing.B) {
 func benchGlob(b *testing.B, root, end string, confined bool) {
 	scope := newScope(b, core.Config{}, root)
 	if confined {
-		scope = confinedScope(b, root, root)
+		scope = newScope(b, core.Config{}, root, root)
 	}
 	args := fmt.Appendf(nil, `{"pattern":%q,"exclude":[]}`, "**/*"+end)
 	b.ReportAllocs()
@@ -89,30 +89,4 @@ func benchGlob(b *testing.B, root, end string, confined bool) {
 			b.Fatalf("%.200s", answer)
 		}
 	}
-}
-
-// confinedScope is a client in dir that may reach what is below the roots.
-func confinedScope(t testing.TB, dir string, roots ...string) *core.Scope {
-	t.Helper()
-	catalog, err := core.Discover(t.Context(), Source())
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := core.OpenRoots(roots)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { opened.Close() })
-	env := &core.Env{StateDir: t.TempDir()}
-	env.Update(core.Config{}, catalog)
-	scope, err := core.NewScope(env, core.AgentDefinition{Permissions: core.AllowAll()}, dir, opened)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := scope.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return scope
 }

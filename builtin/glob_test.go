@@ -218,7 +218,7 @@ func TestGlob(t *testing.T) {
 func TestGlobInRoots(t *testing.T) {
 	t.Parallel()
 	dir := globTree(t)
-	scope := confinedScope(t, dir, dir)
+	scope := newScope(t, core.Config{}, dir, dir)
 	for _, pattern := range []string{"../outside/*", "other/away/*", "other/away/o.txt", filepath.ToSlash(filepath.Dir(dir)) + "/outside/*", "/*"} {
 		if got, note := runGlob(t, scope, map[string]any{"pattern": pattern}); got != nil || !strings.Contains(note, "outside") {
 			t.Errorf("%s = %q, %q; want a refusal", pattern, got, note)
@@ -234,7 +234,7 @@ func TestGlobInRoots(t *testing.T) {
 	if err := os.Symlink(second, filepath.Join(dir, "second")); err != nil {
 		t.Fatal(err)
 	}
-	both := confinedScope(t, dir, dir, second)
+	both := newScope(t, core.Config{}, dir, dir, second)
 	for _, pattern := range []string{"../outside/*", "second/*"} {
 		if got, note := runGlob(t, both, map[string]any{"pattern": pattern}); note != "" || len(got) != 1 {
 			t.Errorf("%s into the other root = %q, %q", pattern, got, note)

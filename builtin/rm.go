@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -59,6 +60,9 @@ func removeTree(ctx context.Context, path core.Path, s *steps) error {
 	real, err := path.Real(ctx)
 	if err != nil {
 		return err
+	}
+	if info, err := path.Join(".").Lstat(ctx); err != nil || !info.IsDir() {
+		return cmp.Or(err, fmt.Errorf("%q is a link; leave the slash at the end off to mean the link itself", path.Given))
 	}
 	above, err := real.Parent().OpenFolder(ctx)
 	if err != nil {

@@ -145,6 +145,7 @@ func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	last := map[*worker]sighting{}
+	told := int64(0)
 	for seconds := 1; ; seconds++ {
 		select {
 		case <-k.done:
@@ -160,8 +161,8 @@ func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 			if err := k.watch(last, now); err != nil {
 				return k.outcome(ctx, err)
 			}
-			if seconds > 2 {
-				n := k.reached.Load()
+			if n := k.reached.Load(); seconds > 2 && n > told {
+				told = n
 				call.Report(core.Progress{Done: float64(n), Message: core.Plural(int(n), "folder") + " read"})
 			}
 		}

@@ -316,8 +316,31 @@ func (p Path) rename(to Path) error {
 	if to.slash && !info.IsDir() {
 		return to.directory()
 	}
-	if err = from.root.tree.Rename(from.rel, target.rel); errors.Is(err, fs.ErrNotExist) {
+	if from.rel == target.rel {
+		return nil
+	}
+	err = from.root.tree.Rename(from.rel, target.rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return to.explain(err) // p is there, so it is the target's folder that is missing
+	case errors.Is(err, fs.ErrExist) && info.IsDir():
+		return to.explain(from.replaceFolder(info, target))
 	}
 	return err
+}
+
+// replaceFolder renames over a folder if that is empty, as rename(2) does and the
+// os package does not.
+func (p Path) replaceFolder(info fs.FileInfo, target Path) error {
+	there, err := target.root.tree.Lstat(target.rel)
+	if err != nil {
+		return err
+	}
+	if os.SameFile(info, there) {
+		return syscall.EEXIST
+	}
+	if err := target.root.tree.Remove(target.rel); err != nil {
+		return err
+	}
+	return p.root.tree.Rename(p.rel, target.rel)
 }
