@@ -226,7 +226,10 @@ func TestExecAsyncAndTheEndOfTheScope(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			scope := newScope(t, core.Config{}, dir)
-			run := scope.Child(core.AgentDefinition{Permissions: core.AllowAll()}) // a sub-agent started it
+			run, err := scope.Child(core.AgentDefinition{Permissions: core.AllowAll()}) // a sub-agent started it
+			if err != nil {
+				t.Fatal(err)
+			}
 			pid := startCommand(t, run, map[string]any{"command": "sh -c 'sleep 1; echo x > f'", "detached": detached})
 			if err := run.Close(); err != nil || !lives(pid) {
 				t.Errorf("it did not survive the run: %v", err)

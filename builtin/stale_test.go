@@ -149,7 +149,10 @@ func TestScopesSeeEachOther(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a"), []byte("one"))
 	first := newScope(t, core.Config{}, dir)
-	second := first.Child(first.Agent())
+	second, err := first.Child(first.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
 	callTool(t, t.Context(), first, "readFile", json.RawMessage(`{"path":"a"}`))
 	args := json.RawMessage(`{"path":"a","content":"two"}`)
 	if answer, failed := callTool(t, t.Context(), second, "writeFile", args); failed {

@@ -50,7 +50,10 @@ func RunAgent(ctx context.Context, call *Call, agent AgentDefinition, exclude ..
 	if err != nil {
 		return nil, err
 	}
-	scope := call.Scope.Child(agent, exclude...)
+	scope, err := call.Scope.Child(agent, exclude...)
+	if err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err := scope.Close(); err != nil {
 			scope.Log().Warn("ending the run of an agent", "agent", agent.title(), "error", err)

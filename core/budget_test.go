@@ -372,8 +372,8 @@ func TestOutputsArePrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := s.Child(AgentDefinition{})
-	if _, err := child.Path(file); err != nil {
+	run := child(t, s, AgentDefinition{})
+	if _, err := run.Path(file); err != nil {
 		t.Errorf("a run of the client cannot read it: %v", err)
 	}
 	other, err := NewScope(s.env, AgentDefinition{}, s.Dir(), s.roots)

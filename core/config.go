@@ -83,8 +83,10 @@ type AgentDefinition struct {
 	ModelID     *string       `json:"modelId,omitempty"` // nil means config.json's defaultModel
 	Permissions Permissions   `json:"permissions,omitempty"`
 	Function    *FunctionSpec `json:"function,omitempty"`
-	Roots       []string      `json:"roots,omitempty"`     // narrow the roots of the server
-	MaxRounds   int           `json:"maxRounds,omitempty"` // 0 means 50
+	// Roots narrow those of the server, or confine where it has none. Relative
+	// ones belong to the working directory.
+	Roots     []string `json:"roots,omitempty"`
+	MaxRounds int      `json:"maxRounds,omitempty"` // 0 means 50
 }
 
 // A Message is one message of a conversation, as the chat completions API takes

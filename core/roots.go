@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // Roots are the folders that file tools are confined to. A nil *Roots confines
@@ -79,6 +81,81 @@ func OpenRoots(dirs []string) (*Roots, error) {
 	return r, nil
 }
 
+// narrow is the roots of an agent that names its own (dirs): of its folders what
+// lies in r, and of r what lies in its folders. Relative folders belong to dir, ~ is
+// the user's home. A folder that has nothing in common with r is an error. The
+// folders are reached through r, so that no link which is exchanged meanwhile
+// leads out of it. Whoever narrows closes.
+func (r *Roots) narrow(dirs []string, dir string) (*Roots, error) {
+	absolute := make([]string, len(dirs))
+	for i, name := range dirs {
+		abs, err := agentRoot(name, dir)
+		if err != nil {
+			return nil, err
+		}
+		absolute[i] = abs
+	}
+	if r == nil {
+		return OpenRoots(absolute)
+	}
+	narrowed := &Roots{}
+	for i, abs := range absolute {
+		if err := narrowed.share(r, abs); err != nil {
+			narrowed.Close()
+			return nil, &pathError{fmt.Sprintf("root %q: %s", dirs[i], reason(err)), err}
+		}
+	}
+	return narrowed, nil
+}
+
+// agentRoot is a root of an agent's definition as an absolute path.
+func agentRoot(name, dir string) (string, error) {
+	rest, ofHome := strings.CutPrefix(filepath.ToSlash(name), "~/")
+	switch {
+	case name == "":
+		return "", errors.New("the name of a root is empty")
+	case name == "~" || ofHome:
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, strings.TrimPrefix(rest, "~")), err
+	case filepath.IsAbs(name):
+		return filepath.Clean(name), nil
+	}
+	return filepath.Join(dir, name), nil
+}
+
+// share adds what a folder has in common with the roots of.
+func (r *Roots) share(of *Roots, dir string) error {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return err
+	}
+	if x, rel, ok := of.locate(real); ok {
+		return r.add(x, rel, dir, real)
+	}
+	common := false
+	for _, x := range of.roots {
+		if inside(x.real, real) {
+			common = true
+			if err := r.add(x, ".", x.dir, x.real); err != nil {
+				return err
+			}
+		}
+	}
+	if !common {
+		return of.outside(dir)
+	}
+	return nil
+}
+
+// add adds the folder rel of another root.
+func (r *Roots) add(x *root, rel, dir, real string) error {
+	handle, err := x.tree.OpenRoot(rel)
+	if err == nil {
+		r.roots = append(r.roots, &root{dir: dir, real: real, tree: handle})
+	}
+	return err
+}
+
 // List names the folders as they were given; none when nothing is confined.
 func (r *Roots) List() []string {
 	if r == nil {
@@ -116,7 +193,35 @@ func (r *Roots) locate(abs string) (*root, string, bool) {
 			}
 		}
 	}
+	for _, x := range r.roots {
+		for _, base := range []string{x.dir, x.real} {
+			if alias, ok := x.alias(abs, base); ok {
+				return x, below(alias, abs), true
+			}
+		}
+	}
 	return nil, "", false
+}
+
+// alias is how abs spells the root if it does so in other letters than base: in
+// another case or another Unicode form, where the file system takes them for the
+// same. Only a path that reads the same is looked at; its identity decides.
+func (x *root) alias(abs, base string) (string, bool) {
+	const sep = string(filepath.Separator)
+	names, want := strings.Split(abs, sep), strings.Count(base, sep)+1
+	if len(names) < want {
+		return "", false
+	}
+	alias := strings.Join(names[:want], sep)
+	if !strings.EqualFold(norm.NFC.String(alias), norm.NFC.String(base)) {
+		return "", false
+	}
+	found, err := os.Stat(alias)
+	if err != nil {
+		return "", false
+	}
+	self, err := x.tree.Stat(".")
+	return alias, err == nil && os.SameFile(found, self)
 }
 
 func below(base, abs string) string {

@@ -75,7 +75,9 @@ type Scope struct {
 
 // NewScope makes the scope of a client. dir is the working directory, absolute.
 // roots confine the file tools; nil confines nothing. Roots may serve many
-// scopes; the scope does not close them.
+// scopes; the scope does not close them. An agent that names roots of its own is
+// confined to what both have in common, and works in the first of them if dir is
+// not inside.
 func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("working directory %q must be absolute", dir)
@@ -88,15 +90,43 @@ func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope
 		}
 		dir = inside
 	}
-	return &Scope{env: env, agent: agent, dir: dir, roots: roots}, nil
+	s := &Scope{env: env, agent: agent, dir: dir, roots: roots}
+	if err := s.narrow(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// narrow applies the agent's own roots.
+func (s *Scope) narrow() error {
+	if len(s.agent.Roots) == 0 {
+		return nil
+	}
+	roots, err := s.roots.narrow(s.agent.Roots, s.dir)
+	if err != nil {
+		return fmt.Errorf("agent %q: %w", s.agent.title(), err)
+	}
+	s.roots = roots
+	s.OnClose(roots.Close)
+	if dir, err := roots.spell(s.dir); err == nil {
+		s.dir = dir
+	} else {
+		s.dir = roots.List()[0]
+	}
+	return nil
 }
 
 // Child makes the scope of one run of a sub-agent: its own permissions and its
 // own conversation, in the same place and on the client's connections, without
-// what is excluded. An agent that names no model has that of its caller. Whoever
+// what is excluded. An agent that names no model has that of its caller; one that
+// names roots is confined to what they and the caller's have in common. Whoever
 // makes the scope closes it when the run ends. See [RunAgent].
-func (s *Scope) Child(agent AgentDefinition, exclude ...Capability) *Scope {
-	return &Scope{env: s.env, agent: s.withModel(agent), dir: s.dir, roots: s.roots, parent: s, without: exclude}
+func (s *Scope) Child(agent AgentDefinition, exclude ...Capability) (*Scope, error) {
+	child := &Scope{env: s.env, agent: s.withModel(agent), dir: s.dir, roots: s.roots, parent: s, without: exclude}
+	if err := child.narrow(); err != nil {
+		return nil, err
+	}
+	return child, nil
 }
 
 // withModel is the agent as this scope would call it: contract §6.

@@ -21,6 +21,17 @@ func newScope(t *testing.T, env *Env) *Scope {
 	return s
 }
 
+// child makes the scope of a sub-agent's run.
+func child(t *testing.T, s *Scope, agent AgentDefinition, exclude ...Capability) *Scope {
+	t.Helper()
+	run, err := s.Child(agent, exclude...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { run.Close() })
+	return run
+}
+
 func TestNewScopeDirectory(t *testing.T) {
 	t.Parallel()
 	base := realDir(t)
@@ -60,7 +71,7 @@ func TestLocal(t *testing.T) {
 			t.Fatal("two callers got two states")
 		}
 	}
-	if other := Local(s.Child(AgentDefinition{}), init); other == got[0] {
+	if other := Local(child(t, s, AgentDefinition{}), init); other == got[0] {
 		t.Error("a child shares its parent's state")
 	}
 	if s.Close(); closed != 2 {
@@ -131,8 +142,8 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mid := top.Child(agent("mid"))
-	low := mid.Child(agent("low"))
+	mid := child(t, top, agent("mid"))
+	low := child(t, mid, agent("low"))
 	if low.Client() != top || top.Client() != top {
 		t.Error("Client is not the scope at the top")
 	}
@@ -152,8 +163,8 @@ func TestChild(t *testing.T) {
 			t.Errorf("%s is offered %q, want %q: neither itself nor an ancestor", scope.Agent().ID, got, want)
 		}
 	}
-	without := top.Child(agent("mid"), Capability{KindSubagent, "ask_low"})
-	for _, scope := range []*Scope{without, without.Child(AgentDefinition{Permissions: AllowAll()})} {
+	without := child(t, top, agent("mid"), Capability{KindSubagent, "ask_low"})
+	for _, scope := range []*Scope{without, child(t, without, AgentDefinition{Permissions: AllowAll()})} {
 		if got := scope.Tools().Names(); !slices.Equal(got, []string{"ask_other"}) {
 			t.Errorf("with an exclusion: %q", got)
 		}

@@ -43,7 +43,7 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 	}
 	a.tools = tools
 	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
-		Instructions: s.instructions(published.Tools),
+		Instructions: instructions(a.shared.scope, published.Tools),
 		Logger:       sdkLog(s.log),
 		// Declared even when empty: the SDK answers the lists in any case.
 		Capabilities: &mcp.ServerCapabilities{

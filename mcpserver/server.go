@@ -102,17 +102,17 @@ func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
 const shutdownGrace = 2 * time.Second
 
 // instructions tell a model in three lines what is here.
-func (s *Server) instructions(tools []core.Tool) string {
+func instructions(scope *core.Scope, tools []core.Tool) string {
 	names := make([]string, len(tools))
 	for i, t := range tools {
 		names[i] = t.Name
 	}
 	reach := "Paths are not confined."
-	if roots := s.options.Roots.List(); len(roots) > 0 {
+	if roots := scope.Roots(); len(roots) > 0 {
 		reach = fmt.Sprintf("File tools reach %s only.", quoteList(roots))
 	}
 	return fmt.Sprintf("Tools of an agent on this machine: %s.\nRelative paths belong to %q. %s\nA failing call says what to do next.",
-		strings.Join(names, ", "), s.options.Dir, reach)
+		strings.Join(names, ", "), scope.Dir(), reach)
 }
 
 func quoteList(items []string) string {

@@ -301,7 +301,7 @@ func TestIsolationAndSharing(t *testing.T) {
 		return s
 	}
 	one, two, other := newScope("a"), newScope("a"), newScope("b")
-	for _, s := range []*core.Scope{one, one.Child(agent("sub")), two, other} {
+	for _, s := range []*core.Scope{one, child(t, one, agent("sub")), two, other} {
 		load(s)
 	}
 	count := func(name, line string) int { return strings.Count(readFile(t, logs[name]), line+"\n") }
@@ -338,7 +338,7 @@ func TestPermissionAtCallTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A run of a sub-agent shares the connections, and not the permission.
-	scope := parent.Child(core.AgentDefinition{ID: "a", Permissions: allow("x")})
+	scope := child(t, parent, core.AgentDefinition{ID: "a", Permissions: allow("x")})
 	for tool, format := range map[string]string{
 		loadName: `{"server":"%"}`, callName: `{"server":"%","tool":"echo"}`, readName: `{"server":"%","uri":"mem://a"}`,
 	} {
@@ -384,4 +384,14 @@ func TestNoServersNoTools(t *testing.T) {
 	if len(published.Tools) != 0 || len(published.Omitted) != 3 {
 		t.Errorf("%v, left out %v", published.Names(), published.Omitted)
 	}
+}
+
+// child is the scope of a sub-agent's run.
+func child(t *testing.T, s *core.Scope, agent core.AgentDefinition) *core.Scope {
+	t.Helper()
+	run, err := s.Child(agent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
 }

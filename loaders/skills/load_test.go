@@ -90,7 +90,11 @@ func TestLoad(t *testing.T) {
 	if again := mustLoad(t, scope, `{"skill_id":"alpha","reload":true}`); again != want {
 		t.Errorf("reload says %q", again)
 	}
-	if child := mustLoad(t, scope.Child(scope.Agent()), `{"skill_id":"alpha"}`); child != want {
+	run, err := scope.Child(scope.Agent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if child := mustLoad(t, run, `{"skill_id":"alpha"}`); child != want {
 		t.Errorf("a sub-agent's run, which is a conversation of its own, gets %q", child)
 	}
 	write(t, root, "alpha/SKILL.md", plain("alpha")+"more\n")
