@@ -161,6 +161,14 @@ func TestIntersect(t *testing.T) {
 	}
 }
 
+func TestPolicyNames(t *testing.T) {
+	t.Parallel()
+	p := Allow("a", "*", "b")
+	if got := p.Names(); !slices.Equal(got, []string{"a", "b"}) || !p.Permits("c") {
+		t.Errorf("Names gave %q, and after it the policy is %v", got, p)
+	}
+}
+
 func TestZeroPermissions(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Permissions{nil, {}, {KindTool: {}}} {
