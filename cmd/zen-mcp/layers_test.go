@@ -53,6 +53,7 @@ var homes = map[string][]string{
 	"github.com/rogpeppe/go-internal":        {"cmd/zen-mcp_test"},
 	"github.com/spf13/pflag":                 {"cmd/zen-mcp"},
 	"github.com/tailscale/hujson":            {"configs"},
+	"golang.org/x/oauth2":                    {"loaders/mcps"},
 	"golang.org/x/sys":                       {"core", "core/proc", "mcpserver"},
 	"golang.org/x/text":                      {"builtin", "core"},
 }

@@ -120,9 +120,9 @@ func (d *dialer) open(ctx context.Context, transport Transport) (*session, error
 	case Stdio:
 		err = openStdio(s, d.procs, d.dir())
 	case SSE:
-		err = openSSE(ctx, s)
+		err = openSSE(ctx, s, d.source.wallet(d.server))
 	default:
-		openHTTP(s)
+		openHTTP(s, d.source.wallet(d.server))
 	}
 	if err != nil {
 		s.close()

@@ -1,10 +1,7 @@
 package mcps
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +11,10 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"zenmcp/core"
-	"zenmcp/core/rawjson"
 	"zenmcp/core/wire"
 )
 
@@ -70,12 +64,22 @@ func (e *statusError) wantsSSE() bool {
 // An authError is a refusal for want of a sign-in. It is a tool's error, never
 // an HTTP status of ours.
 type authError struct {
-	status    int
-	challenge string // WWW-Authenticate
+	status int
+	header http.Header // of the response
 }
 
 func (e *authError) Error() string {
 	return fmt.Sprintf("HTTP status %d: the server wants a sign-in", e.status)
+}
+
+// wantsSignIn makes an authError of a response that asks for a sign-in, or for
+// one that permits more; nil of all others.
+func wantsSignIn(resp *http.Response) *authError {
+	short := resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope")
+	if resp.StatusCode != http.StatusUnauthorized && !short {
+		return nil
+	}
+	return &authError{status: resp.StatusCode, header: resp.Header}
 }
 
 // isDial reports that no connection could be made at all.
@@ -101,17 +105,18 @@ type httpLink struct {
 // httpEnd is what both HTTP transports have in common.
 type httpEnd struct {
 	server *Server
+	wallet *wallet
 	client *http.Client
 	ctx    context.Context // ends with the link
 	cancel context.CancelFunc
 }
 
-func newHTTPEnd(server *Server) httpEnd {
+func newHTTPEnd(server *Server, w *wallet) httpEnd {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 64
 	transport.MaxIdleConns = 0
 	ctx, cancel := context.WithCancel(context.Background())
-	return httpEnd{server: server, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
+	return httpEnd{server: server, wallet: w, ctx: ctx, cancel: cancel, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}
 }
 
 // checkRedirect follows a server to another path of its own only. Headers, keys
@@ -135,8 +140,9 @@ func withoutSecrets(u *url.URL) string {
 	return clean.String()
 }
 
-// do sends a request with the entry's headers, and takes the address, which may
-// hold a key, out of errors.
+// do sends a request with the entry's headers, or with our token, and takes the
+// address, which may hold a key, out of errors. A token that is refused is
+// renewed once.
 func (e *httpEnd) do(req *http.Request) (*http.Response, error) {
 	for name, value := range e.server.Headers {
 		req.Header.Set(name, value)
@@ -144,6 +150,36 @@ func (e *httpEnd) do(req *http.Request) (*http.Response, error) {
 			req.Host = value
 		}
 	}
+	if req.Header.Get("Authorization") != "" {
+		return e.plain(req)
+	}
+	if err := e.wallet.authorize(req.Context(), e.client, req); err != nil {
+		return nil, err
+	}
+	resp, err := e.plain(req)
+	used := req.Header.Get("Authorization")
+	if err != nil || resp.StatusCode != http.StatusUnauthorized || used == "" {
+		return resp, err
+	}
+	fresh, err := e.wallet.renew(req.Context(), e.client, used)
+	if err != nil || !fresh {
+		return resp, nil // the refusal says more
+	}
+	resp.Body.Close()
+	again := req.Clone(req.Context())
+	again.Header.Del("Authorization")
+	if req.GetBody != nil {
+		if again.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.wallet.authorize(again.Context(), e.client, again); err != nil {
+		return nil, err
+	}
+	return e.plain(again)
+}
+
+func (e *httpEnd) plain(req *http.Request) (*http.Response, error) {
 	resp, err := e.client.Do(req)
 	var ue *url.Error
 	if errors.As(err, &ue) {
@@ -189,8 +225,8 @@ func (b *cancelBody) Close() error {
 	return err
 }
 
-func openHTTP(s *session) {
-	s.peer.link = &httpLink{httpEnd: newHTTPEnd(s.server), peer: s.peer, log: s.log}
+func openHTTP(s *session, w *wallet) {
+	s.peer.link = &httpLink{httpEnd: newHTTPEnd(s.server, w), peer: s.peer, log: s.log}
 }
 
 // ready opens the GET stream once a legacy version is agreed.
@@ -322,203 +358,4 @@ func (l *httpLink) listen() {
 		// What was said in between is not known.
 		l.peer.other(&jsonrpc.Request{Method: "notifications/tools/list_changed"}, nil)
 	}
-}
-
-// An exchange is one POST and what comes back.
-type exchange struct {
-	link     *httpLink
-	id       int64
-	answered atomic.Bool
-}
-
-func (x *exchange) run(ctx context.Context, body []byte, header http.Header) error {
-	l := x.link
-	// The caller's context ends the exchange, but not so hard once the answer is
-	// there: the connection is good for another call.
-	own, cancel := context.WithCancel(l.ctx)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		if x.answered.Load() {
-			time.AfterFunc(lateEnd, cancel)
-		} else {
-			cancel()
-		}
-	})()
-	req, err := http.NewRequestWithContext(own, http.MethodPost, l.server.URL, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header = header
-	resp, err := l.do(req)
-	if err != nil {
-		return &lostError{cause: err, sent: !isDial(err)}
-	}
-	defer resp.Body.Close()
-	if id := resp.Header.Get("Mcp-Session-Id"); id != "" && resp.StatusCode < 300 {
-		l.mu.Lock()
-		l.sessionID = id
-		l.mu.Unlock()
-	}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return x.refused(resp, header.Get("Mcp-Session-Id") != "")
-	}
-	if x.id == 0 {
-		_, err := io.CopyN(io.Discard, resp.Body, 64<<10)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return err
-	}
-	return x.receive(own, resp)
-}
-
-// refused makes an error of a status that is none of success.
-func (x *exchange) refused(resp *http.Response, inSession bool) error {
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // what is there is shown
-	if x.id == 0 {
-		if resp.StatusCode == http.StatusNotFound && inSession {
-			x.link.peer.lose(errSessionGone)
-		}
-		return &statusError{status: resp.StatusCode}
-	}
-	switch resp.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return &authError{status: resp.StatusCode, challenge: resp.Header.Get("Www-Authenticate")}
-	}
-	if msg, err := wire.Decode(bytes.TrimSpace(head)); err == nil {
-		if answer, ok := msg.(*jsonrpc.Response); ok && answer.Error != nil && !(resp.StatusCode == http.StatusNotFound && inSession) {
-			return &refusal{fault(answer.Error), &statusError{status: resp.StatusCode}}
-		}
-	}
-	if resp.StatusCode == http.StatusNotFound && inSession {
-		x.link.peer.lose(errSessionGone)
-		return &lostError{cause: errSessionGone}
-	}
-	return &statusError{resp.StatusCode, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
-}
-
-// A refusal is a JSON-RPC error that came with a status of its own.
-type refusal struct {
-	fault  error
-	status *statusError
-}
-
-func (e *refusal) Error() string   { return e.fault.Error() }
-func (e *refusal) Unwrap() []error { return []error{e.fault, e.status} }
-
-// receive delivers the answer. A stream that breaks off is taken up again if the
-// server gave its events numbers.
-func (x *exchange) receive(ctx context.Context, resp *http.Response) error {
-	body := bufio.NewReaderSize(resp.Body, 16<<10)
-	// Servers exist that label one as the other, so the first byte decides.
-	if first, err := body.Peek(1); err == nil && (first[0] == '{' || first[0] == '[') {
-		return x.receiveJSON(body)
-	}
-	if !isEventStream(resp) {
-		return x.receiveJSON(body)
-	}
-	end := readStream(body, x.deliver)
-	for resumes := 0; !x.done(); resumes++ {
-		if end.messages > 0 {
-			resumes = 0
-		}
-		if end.id == "" || resumes == maxResumes {
-			return &lostError{cause: fmt.Errorf("the stream ended before the answer%s", end.why()), sent: true}
-		}
-		delay := end.retry
-		if delay == 0 {
-			delay = time.Second
-		}
-		if err := pause(ctx, delay); err != nil {
-			return err
-		}
-		end = x.resume(ctx, end)
-	}
-	return nil
-}
-
-func (x *exchange) resume(ctx context.Context, end streamEnd) streamEnd {
-	header := x.link.header()
-	header.Set("Last-Event-Id", end.id)
-	end.messages = 0
-	resp, err := x.link.get(ctx, x.link.server.URL, header)
-	if err != nil {
-		end.err = err
-		return end
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || !isEventStream(resp) {
-		end.err = &statusError{status: resp.StatusCode}
-		return end
-	}
-	next := readStream(resp.Body, x.deliver)
-	if next.id == "" {
-		next.id = end.id
-	}
-	if next.retry == 0 {
-		next.retry = end.retry
-	}
-	return next
-}
-
-func (x *exchange) done() bool { return x.link.peer.find(x.id) == nil }
-
-func (x *exchange) deliver(msg jsonrpc.Message) {
-	if answer, ok := msg.(*jsonrpc.Response); ok && answer.ID == requestID(x.id) {
-		x.answered.Store(true)
-	}
-	x.link.peer.deliver(msg, x.link.peer.find(x.id))
-}
-
-func (x *exchange) receiveJSON(body io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(body, maxBody+1))
-	if err != nil {
-		return &lostError{cause: err, sent: true}
-	}
-	if len(text) > maxBody {
-		return fmt.Errorf("the answer is longer than %d MB", maxBody>>20)
-	}
-	messages, err := decodeText(text)
-	if err != nil {
-		if len(bytes.TrimSpace(text)) == 0 {
-			return &lostError{cause: errors.New("the server sent no answer"), sent: true}
-		}
-		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(string(text[:min(len(text), 400)]), 100))
-	}
-	for _, msg := range messages {
-		x.deliver(msg)
-	}
-	if !x.done() {
-		return errors.New("the server's answer is to another request")
-	}
-	return nil
-}
-
-// decodeText decodes a message, or a batch of them, that may be spread over
-// lines. The lines are joined, since on our own wires a message is one line.
-func decodeText(text []byte) ([]jsonrpc.Message, error) {
-	text = bytes.TrimSpace(bytes.TrimPrefix(text, []byte("\ufeff")))
-	if bytes.ContainsAny(text, "\r\n") {
-		var line bytes.Buffer
-		if err := json.Compact(&line, text); err != nil {
-			return nil, err
-		}
-		text = line.Bytes()
-	}
-	parts := []json.RawMessage{text}
-	if rawjson.KindOf(text) == rawjson.Array {
-		var err error
-		if parts, err = rawjson.Elements(text); err != nil {
-			return nil, err
-		}
-	}
-	messages := make([]jsonrpc.Message, 0, len(parts))
-	for _, part := range parts {
-		msg, err := wire.Decode(part)
-		if err != nil {
-			return nil, err
-		}
-		messages = append(messages, msg)
-	}
-	return messages, nil
 }

@@ -16,6 +16,7 @@ import (
 // that its agent shares, and the memory of what it has loaded. Runs of
 // sub-agents use those of their client.
 type connections struct {
+	source *Source
 	own    *pool
 	shared *pool
 
@@ -27,7 +28,7 @@ type connections struct {
 func (s *Source) connections(scope *core.Scope) *connections {
 	client := scope.Client()
 	return core.Local(client, func() *connections {
-		c := &connections{own: s.newPool(client), loaded: map[string]bool{}}
+		c := &connections{source: s, own: s.newPool(client), loaded: map[string]bool{}}
 		var leave func() error
 		c.shared, leave = s.join(client)
 		client.OnClose(func() error { return errors.Join(c.own.close(), leave()) })
@@ -49,35 +50,60 @@ func (c *connections) isLoaded(server string) bool {
 
 // use runs f with a session of the server, starting one if need be. When the
 // connection is lost in f, f is run once more on a new one, provided that what
-// it does has surely not been done, or may be repeated.
+// it does has surely not been done, or may be repeated. When the server wants a
+// sign-in, and there is a person for it, f is run once more after that.
 func (c *connections) use(ctx context.Context, server *Server, call *core.Call, f func(*session) (repeatable bool, err error)) error {
+	reconnected, signedIn := false, false
+	for {
+		repeatable, err := c.once(ctx, server, call, f)
+		if err == nil {
+			return nil
+		}
+		var lost *lostError
+		var refused *authError
+		var failed *startError
+		canSignIn := c.source.opts.SignIn != nil
+		switch {
+		case ctx.Err() != nil:
+		case errors.As(err, &refused) && !canSignIn:
+			err = fmt.Errorf(`%w; in a terminal run zen-mcp call load_mcp '{"server":%q}', or put a key into the "headers" of its entry`, err, server.Name)
+		case errors.As(err, &refused) && !signedIn:
+			signedIn = true
+			if err = c.source.signIn(ctx, server, refused); err == nil {
+				continue
+			}
+		case errors.As(err, &failed) || !errors.As(err, &lost):
+		case lost.sent && !repeatable:
+			err = fmt.Errorf("%w; the call may have done its work, so look before you repeat it", err)
+		case !reconnected:
+			reconnected = true
+			continue
+		}
+		return fmt.Errorf("MCP server %q: %w", server.Name, err)
+	}
+}
+
+// once runs f with a session. A server that does not start has done nothing.
+func (c *connections) once(ctx context.Context, server *Server, call *core.Call, f func(*session) (bool, error)) (repeatable bool, err error) {
 	p := c.own
 	if server.Shared {
 		p = c.shared
 	}
 	slot := p.slot(server.Name)
-	for again := true; ; again = false {
-		s, err := slot.acquire(ctx, server, call.Elicit != nil || server.Shared)
-		if err != nil {
-			return fmt.Errorf("MCP server %q: %w", server.Name, err)
-		}
-		repeatable, err := f(s)
-		slot.release(s)
-		if err == nil {
-			return nil
-		}
-		var lost *lostError
-		if !errors.As(err, &lost) || ctx.Err() != nil {
-			return fmt.Errorf("MCP server %q: %w", server.Name, err)
-		}
-		if lost.sent && !repeatable {
-			return fmt.Errorf("MCP server %q: %w; the call may have done its work, so look before you repeat it", server.Name, err)
-		}
-		if !again {
-			return fmt.Errorf("MCP server %q: %w", server.Name, err)
-		}
+	s, err := slot.acquire(ctx, server, call.Elicit != nil || server.Shared)
+	if err != nil {
+		return true, &startError{err}
 	}
+	defer slot.release(s)
+	return f(s)
 }
+
+// A startError is that of a server that could not be connected to, which is not
+// tried again at once: the slot knows when.
+type startError struct{ err error }
+
+func (e *startError) Error() string { return e.err.Error() }
+func (e *startError) Unwrap() error { return e.err }
 
 // A sharedPool is a pool and how many clients use it. It ends with the last.
 type sharedPool struct {

@@ -33,6 +33,10 @@ type Options struct {
 	Version string
 	// LookupEnv finds environment variables; nil means os.LookupEnv.
 	LookupEnv func(string) (string, bool)
+	// SignIn has a person open an address in a browser, to sign in to the server
+	// of that name; it returns without waiting for that. Nil means that there is
+	// no person here, and that errors say what to run where there is one.
+	SignIn func(ctx context.Context, server, address string) error
 }
 
 // A Source is the MCP servers of mcp.json. It outlives reloads: it owns what is
@@ -40,9 +44,10 @@ type Options struct {
 type Source struct {
 	opts Options
 
-	mu     sync.Mutex
-	legacy map[string]bool        // by [Server.address]: initialize was what worked
-	shared map[string]*sharedPool // by the id of the client's agent
+	mu      sync.Mutex
+	legacy  map[string]bool        // by [Server.address]: initialize was what worked
+	shared  map[string]*sharedPool // by the id of the client's agent
+	wallets map[string]*wallet     // by address
 }
 
 var _ core.Source = (*Source)(nil)
@@ -52,7 +57,7 @@ func New(o Options) *Source {
 	if o.LookupEnv == nil {
 		o.LookupEnv = os.LookupEnv
 	}
-	return &Source{opts: o, legacy: map[string]bool{}, shared: map[string]*sharedPool{}}
+	return &Source{opts: o, legacy: map[string]bool{}, shared: map[string]*sharedPool{}, wallets: map[string]*wallet{}}
 }
 
 // Discover reads the mcp.json files. The first file that has a name wins it. No

@@ -159,8 +159,8 @@ type sseLink struct {
 }
 
 // openSSE opens the stream and waits for the address.
-func openSSE(ctx context.Context, s *session) error {
-	l := &sseLink{httpEnd: newHTTPEnd(s.server), log: s.log}
+func openSSE(ctx context.Context, s *session, w *wallet) error {
+	l := &sseLink{httpEnd: newHTTPEnd(s.server, w), log: s.log}
 	s.peer.link = l
 	resp, err := l.get(l.ctx, s.server.URL, http.Header{})
 	if err != nil {
@@ -180,9 +180,10 @@ func openSSE(ctx context.Context, s *session) error {
 
 // begin reads up to the endpoint event, and leaves the rest to a goroutine.
 func (l *sseLink) begin(resp *http.Response, p *peer) error {
+	refused := wantsSignIn(resp)
 	switch {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return &authError{status: resp.StatusCode, challenge: resp.Header.Get("Www-Authenticate")}
+	case refused != nil:
+		return refused
 	case resp.StatusCode != http.StatusOK:
 		return &statusError{status: resp.StatusCode}
 	case !isEventStream(resp):
@@ -244,10 +245,10 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can serve again
-	switch {
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		return &authError{status: resp.StatusCode, challenge: resp.Header.Get("Www-Authenticate")}
-	case resp.StatusCode > 299:
+	if refused := wantsSignIn(resp); refused != nil {
+		return refused
+	}
+	if resp.StatusCode > 299 {
 		return &statusError{status: resp.StatusCode}
 	}
 	return nil

@@ -89,7 +89,8 @@ func TestCancel(t *testing.T) {
 			if !errors.Is(err, why) {
 				t.Errorf("got %v", err)
 			}
-			if took := time.Since(since); took > 100*time.Millisecond {
+			// It is a matter of microseconds; machines that run tests are busy.
+			if took := time.Since(since); took > 500*time.Millisecond {
 				t.Errorf("it took %v", took)
 			}
 			waitFor(t, log, "cancelled")
@@ -103,10 +104,10 @@ func TestCancel(t *testing.T) {
 // C44: progress keeps a call alive; silence ends it, and not the session.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	h, log := fixHarness(t, "fix", args{"timeout": 400})
-	h.text(callName, args{"server": "fix", "tool": "work", "arguments": args{"ms": 1200, "steps": 12}})
+	h, log := fixHarness(t, "fix", args{"timeout": 1500})
+	h.text(callName, args{"server": "fix", "tool": "work", "arguments": args{"ms": 2000, "steps": 40}})
 	h.fails(callName, args{"server": "fix", "tool": "work", "arguments": args{"ms": 20000}},
-		`MCP server "fix"`, `tool "work"`, "400ms")
+		`MCP server "fix"`, `tool "work"`, "1.5s")
 	waitFor(t, log, "cancelled")
 	h.text(callName, args{"server": "fix", "tool": "echo"})
 	if n := strings.Count(readFile(t, log), "start\n"); n != 1 {
@@ -116,8 +117,8 @@ func TestTimeout(t *testing.T) {
 
 func TestMaxTimeout(t *testing.T) {
 	t.Parallel()
-	h, _ := fixHarness(t, "fix", args{"timeout": 300, "maxTotalTimeout": 500})
-	h.fails(callName, args{"server": "fix", "tool": "work", "arguments": args{"ms": 20000, "steps": 200}}, "500ms", "maxTotalTimeout")
+	h, _ := fixHarness(t, "fix", args{"timeout": 1500, "maxTotalTimeout": 2000})
+	h.fails(callName, args{"server": "fix", "tool": "work", "arguments": args{"ms": 20000, "steps": 200}}, "2s", "maxTotalTimeout")
 }
 
 // C49: a bad server costs the others nothing, and says what is wrong with it.
@@ -209,7 +210,7 @@ func TestElicitation(t *testing.T) {
 		t.Run(era, func(t *testing.T) {
 			t.Parallel()
 			// The answer takes longer than the limit of silence.
-			h := newHarness(t, map[string]any{"fix": stubServer(t, era, args{"timeout": 200})})
+			h := newHarness(t, map[string]any{"fix": stubServer(t, era, args{"timeout": 2000})})
 			var asked string
 			call := func(tool string, arguments any, elicit bool) (*core.Result, error) {
 				raw, err := json.Marshal(arguments)
@@ -220,7 +221,7 @@ func TestElicitation(t *testing.T) {
 				if elicit {
 					c.Elicit = func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 						asked = string(params)
-						if err := pause(ctx, 400*time.Millisecond); err != nil {
+						if err := pause(ctx, 2500*time.Millisecond); err != nil {
 							return nil, err
 						}
 						return json.RawMessage(`{"action":"accept","content":{"colour":"blue"}}`), nil
