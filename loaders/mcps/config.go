@@ -100,13 +100,14 @@ type fileContent struct {
 type problem struct {
 	server string
 	at     *configs.Problem
+	usable bool // the entry counts all the same
 }
 
 // parseFile reads one mcp.json. lookup finds environment variables.
 func parseFile(doc *configs.Document, lookup func(string) (string, bool)) fileContent {
 	var out fileContent
 	fail := func(server string, at *configs.Document, err error) {
-		out.problems = append(out.problems, problem{server, at.Problem(err)})
+		out.problems = append(out.problems, problem{server: server, at: at.Problem(err)})
 	}
 	list, found := doc.At("mcpServers")
 	switch {
@@ -129,7 +130,7 @@ func parseFile(doc *configs.Document, lookup func(string) (string, bool)) fileCo
 		}
 		e := parseEntry(m.Name, m.Value.JSON(), lookup)
 		for _, err := range e.warnings {
-			fail("", m.Value, err)
+			out.problems = append(out.problems, problem{server: m.Name, at: m.Value.Problem(err), usable: e.err == nil})
 		}
 		if e.err != nil {
 			fail(m.Name, m.Value, e.err)

@@ -35,6 +35,8 @@ type session struct {
 	version      string // agreed with the server
 	capabilities map[string]json.RawMessage
 	instructions string
+	metaPlain    []byte // see meta
+	metaAsking   []byte
 
 	lists     lists
 	questions questions
@@ -75,6 +77,12 @@ var errClosed = errors.New("the connection was closed")
 // discover is the handshake of the modern era: one question, asked like any call.
 func (s *session) discover(ctx context.Context) error {
 	s.modern, s.version = true, modernVersion
+	var errPlain, errAsking error
+	s.metaPlain, errPlain = s.newMeta(false)
+	s.metaAsking, errAsking = s.newMeta(true)
+	if err := errors.Join(errPlain, errAsking); err != nil {
+		return err
+	}
 	if err := s.peer.link.ready(modernVersion); err != nil {
 		return err
 	}
@@ -144,16 +152,24 @@ func clientCapabilities(ask bool) string {
 
 // meta is what every modern request says about us; nothing in the legacy era.
 func (s *session) meta(ask bool) []byte {
-	if !s.modern {
+	switch {
+	case !s.modern:
 		return nil
+	case ask:
+		return s.metaAsking
 	}
+	return s.metaPlain
+}
+
+// newMeta writes the members of _meta of a modern request.
+func (s *session) newMeta(ask bool) ([]byte, error) {
 	info, err := s.clientInfo()
 	if err != nil {
-		info = `{"name":"zen-mcp"}`
+		return nil, err
 	}
 	const p = `"io.modelcontextprotocol/`
-	return []byte(p + `protocolVersion":"` + s.version + `",` + p + `clientInfo":` + info + `,` +
-		p + `clientCapabilities":` + clientCapabilities(ask) + `,` + p + `logLevel":"` + s.logLevel() + `"`)
+	return []byte(p + `protocolVersion":"` + modernVersion + `",` + p + `clientInfo":` + info + `,` +
+		p + `clientCapabilities":` + clientCapabilities(ask) + `,` + p + `logLevel":"` + s.logLevel() + `"`), nil
 }
 
 // logLevel asks a server for no more than somebody will read.

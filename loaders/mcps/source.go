@@ -100,10 +100,11 @@ func (r *filesReader) file(path string) {
 		if p.server != "" && slices.Contains(r.taken, p.server) {
 			continue
 		}
-		if p.server != "" {
+		if p.server != "" && !p.usable {
 			r.offer.broken[p.server] = p.at.Error()
 		}
-		r.errs = append(r.errs, core.Omission{Capability: core.Capability{Kind: core.KindMCP, Name: p.server}, Origin: placeOf(p.at), Reason: reasonOf(p.at)})
+		r.errs = append(r.errs, core.Omission{Capability: core.Capability{Kind: core.KindMCP, Name: p.server},
+			Origin: placeOf(p.at), Reason: reasonOf(p.at), Offered: p.usable})
 	}
 	r.taken = append(r.taken, settled...)
 }

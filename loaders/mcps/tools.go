@@ -123,15 +123,17 @@ func (t *toolset) server(call *core.Call, name string) (*Server, error) {
 	permits := func(name string) bool {
 		return call.Scope.Agent().Permissions.Permits(core.Capability{Kind: core.KindMCP, Name: name})
 	}
-	names := make([]string, 0, len(t.servers))
 	for _, s := range t.servers {
 		if s.Name == name && permits(name) {
 			return s, nil
 		}
-		names = append(names, s.Name)
 	}
 	if reason := t.broken[name]; reason != "" && permits(name) {
 		return nil, fmt.Errorf("the MCP server %q is not configured rightly: %s", name, reason)
+	}
+	names := make([]string, len(t.servers))
+	for i, s := range t.servers {
+		names[i] = s.Name
 	}
 	hint := core.DidYouMean(name, names)
 	if hint == "" {
@@ -186,12 +188,13 @@ func (t *toolset) load(ctx context.Context, call *core.Call, in loadArgs) (*core
 }
 
 func (t *toolset) call(ctx context.Context, call *core.Call, in callArgs) (*core.Result, error) {
-	server, err := t.loaded(call, in.Server)
+	conns := t.source.connections(call.Scope)
+	server, err := t.loaded(call, conns, in.Server)
 	if err != nil {
 		return nil, err
 	}
 	var result json.RawMessage
-	err = t.source.connections(call.Scope).use(ctx, server, call, func(s *session) (repeatable bool, err error) {
+	err = conns.use(ctx, server, call, func(s *session) (repeatable bool, err error) {
 		tool, err := s.tool(ctx, in.Tool)
 		if err != nil {
 			return true, err
@@ -206,12 +209,13 @@ func (t *toolset) call(ctx context.Context, call *core.Call, in callArgs) (*core
 }
 
 func (t *toolset) read(ctx context.Context, call *core.Call, in readArgs) (*core.Result, error) {
-	server, err := t.loaded(call, in.Server)
+	conns := t.source.connections(call.Scope)
+	server, err := t.loaded(call, conns, in.Server)
 	if err != nil {
 		return nil, err
 	}
 	var result json.RawMessage
-	err = t.source.connections(call.Scope).use(ctx, server, call, func(s *session) (repeatable bool, err error) {
+	err = conns.use(ctx, server, call, func(s *session) (repeatable bool, err error) {
 		result, err = s.readResource(ctx, call, in.URI)
 		return true, err
 	})
@@ -223,12 +227,12 @@ func (t *toolset) read(ctx context.Context, call *core.Call, in readArgs) (*core
 
 // loaded is server for the tools that want a load_mcp first. Who cannot have
 // done that need not: agents without load_mcp, and clients without a session.
-func (t *toolset) loaded(call *core.Call, name string) (*Server, error) {
+func (t *toolset) loaded(call *core.Call, conns *connections, name string) (*Server, error) {
 	server, err := t.server(call, name)
 	if err != nil {
 		return nil, err
 	}
-	if t.tools[loadName] && !call.Sessionless && !t.source.connections(call.Scope).isLoaded(name) {
+	if t.tools[loadName] && !call.Sessionless && !conns.isLoaded(name) {
 		args, err := rawjson.Marshal(map[string]string{"server": name})
 		if err != nil {
 			return nil, err
