@@ -86,7 +86,7 @@ func (r *running) inline(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 
 func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
 	defer r.agent.server.clients.use(r.client, true)()
-	call := &core.Call{Arguments: r.arguments, Elicit: r.elicit}
+	call := &core.Call{Arguments: r.arguments, Elicit: r.elicit, Sessionless: r.modern}
 	if progress != nil {
 		call.Progress = progress.report
 	}

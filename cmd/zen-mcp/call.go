@@ -26,6 +26,7 @@ func runCall(ctx context.Context, o *options, args []string, std streams) error 
 	if err != nil {
 		return err
 	}
+	o.signIn = browserSignIn(std.err) // there may be a person at this terminal
 	sys, err := assemble(ctx, o, std)
 	if err != nil {
 		return err
@@ -41,7 +42,7 @@ func runCall(ctx context.Context, o *options, args []string, std streams) error 
 	if !ok {
 		return errUsage{published.UnknownTool(args[0])}
 	}
-	res, err := tool.Run(ctx, &core.Call{Arguments: arguments})
+	res, err := tool.Run(ctx, &core.Call{Arguments: arguments, Sessionless: true})
 	if err != nil {
 		res = core.ErrorResult(err)
 	}

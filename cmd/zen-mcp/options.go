@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -35,6 +36,9 @@ type options struct {
 	http           string
 	sessionTimeout time.Duration
 	maxSessions    int
+
+	// signIn reaches a person who can sign in to an MCP server; nil if there is none.
+	signIn func(ctx context.Context, server, address string) error
 }
 
 func (o *options) register(set *pflag.FlagSet) {

@@ -11,6 +11,7 @@ import (
 	"zenmcp/builtin"
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/loaders/mcps"
 	"zenmcp/loaders/skills"
 )
 
@@ -62,7 +63,7 @@ func (s *system) load(ctx context.Context, o *options) error {
 	if s.roots, err = core.OpenRoots(o.roots); err != nil {
 		return errUsage{fmt.Errorf("--root: %w", err)}
 	}
-	catalog, err := core.Discover(ctx, sources(places)...)
+	catalog, err := core.Discover(ctx, sources(places, o)...)
 	if err != nil {
 		return err
 	}
@@ -72,8 +73,12 @@ func (s *system) load(ctx context.Context, o *options) error {
 }
 
 // sources lists where capabilities come from, in the order of publication.
-func sources(places *configs.Places) []core.Source {
-	return []core.Source{builtin.Source(), skills.New(places)}
+func sources(places *configs.Places, o *options) []core.Source {
+	return []core.Source{
+		builtin.Source(),
+		skills.New(places),
+		mcps.New(mcps.Options{Places: places, Version: version, SignIn: o.signIn}),
+	}
 }
 
 func (s *system) loadAgents(places *configs.Places, config core.Config, o *options) error {
