@@ -180,3 +180,38 @@ func TestZeroPermissions(t *testing.T) {
 		t.Error("AllowAll does not permit all")
 	}
 }
+
+// FuzzPermissions reads anything: an error leaves nothing open, and what is read
+// permits the same after it has been written.
+func FuzzPermissions(f *testing.F) {
+	for _, seed := range []string{
+		`{"tools":{"allow":["*"]}}`, `{"tools":{"deny":[]},"skills":null,"mcps":false}`, `{"tools":{"allow":["a"],"deny":["b"]}}`,
+		`{"subagents":{"deny":["\ud800","a"]}}`, `{"tools":{"allow":"*"}}`, `{"tools":{},"tools":{}}`, `null`, `[]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p := AllowAll()
+		if err := json.Unmarshal(text, &p); err != nil {
+			if json.Valid(text) && len(p) > 0 {
+				t.Fatalf("%s is wrong (%v) and leaves %v open", text, err, p)
+			}
+			return
+		}
+		written, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Permissions
+		if err := json.Unmarshal(written, &back); err != nil {
+			t.Fatalf("%s was written as %s, which cannot be read: %v", text, written, err)
+		}
+		for _, kind := range Kinds() {
+			for _, name := range append(p[kind].Names(), "a", "*", "", "nobody") {
+				if c := (Capability{kind, name}); back.Permits(c) != p.Permits(c) {
+					t.Fatalf("%s permits %v: %v, and after it was written as %s %v", text, c, p.Permits(c), written, back.Permits(c))
+				}
+			}
+		}
+	})
+}

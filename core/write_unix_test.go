@@ -343,13 +343,6 @@ func TestUnprivileged(t *testing.T) {
 		return
 	}
 	const nobody = 65534
-	for parent := dir; parent != filepath.Dir(parent); parent = filepath.Dir(parent) {
-		if info, err := os.Stat(parent); err != nil || info.Mode()&0o001 == 0 {
-			if err := os.Chmod(parent, 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -364,6 +357,7 @@ func TestUnprivileged(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "of-root"), []byte("old"), 0o666),
 		os.Chmod(filepath.Join(dir, "of-root"), 0o666),
 		os.Chown(dir, nobody, nobody),
+		os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755), // both of t.TempDir
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +365,11 @@ func TestUnprivileged(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "UNPRIVILEGED_DIR="+dir, "GOCOVERDIR="+dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestUnprivileged") {
+	out, err := cmd.CombinedOutput()
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL) {
+		t.Skip("root cannot be somebody else here: ", err)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestUnprivileged") {
 		t.Errorf("as somebody else: %v\n%s", err, out)
 	}
 }
