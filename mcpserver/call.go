@@ -78,10 +78,14 @@ func (r *running) inline(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(r.client.ctx, func() { cancel(context.Cause(r.client.ctx)) })()
-	progress := newReporter(ctx, req)
-	res := r.run(ctx, progress)
-	progress.close()
-	return r.result(res)
+	return r.result(r.report(ctx, req.Session, req.Params.GetProgressToken()))
+}
+
+// report runs the tool with its progress going to the client.
+func (r *running) report(ctx context.Context, session *mcp.ServerSession, token any) *core.Result {
+	progress := newReporter(ctx, session, token)
+	defer progress.close()
+	return r.run(ctx, progress)
 }
 
 func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
@@ -107,7 +111,7 @@ func (r *running) startDetached(ctx context.Context, req *mcp.CallToolRequest) (
 	stop := context.AfterFunc(r.client.ctx, func() { cancel(context.Cause(r.client.ctx)) })
 	r.cancel, r.done, r.asks = cancel, make(chan *core.Result, 1), make(chan question)
 	r.elicit = r.ask
-	r.progress = newReporter(ctx, req)
+	r.progress = newReporter(ctx, req.Session, req.Params.GetProgressToken())
 	go func() {
 		defer stop()
 		r.done <- r.run(runCtx, r.progress)
@@ -173,7 +177,7 @@ func (r *running) resume(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 		r.cancel(err)
 		return nil, err
 	}
-	r.progress.move(ctx, req)
+	r.progress.move(ctx, req.Session, req.Params.GetProgressToken())
 	r.pending.answer <- answer
 	return r.wait(ctx)
 }

@@ -25,21 +25,22 @@ const heartbeatStep = 0.001
 type reporter struct {
 	began time.Time
 
-	mu     sync.Mutex // held while sending, so that close is a barrier
-	ctx    context.Context
-	req    *mcp.CallToolRequest
-	last   float64
-	spoke  bool // the tool reports itself
-	closed bool
-	timer  *time.Timer
+	mu      sync.Mutex // held while sending, so that close is a barrier
+	ctx     context.Context
+	session *mcp.ServerSession
+	token   any
+	last    float64
+	spoke   bool // the tool reports itself
+	closed  bool
+	timer   *time.Timer
 }
 
 // newReporter returns nil when the client gave no token.
-func newReporter(ctx context.Context, req *mcp.CallToolRequest) *reporter {
-	if req.Params.GetProgressToken() == nil {
+func newReporter(ctx context.Context, session *mcp.ServerSession, token any) *reporter {
+	if token == nil {
 		return nil
 	}
-	r := &reporter{began: time.Now(), ctx: ctx, req: req}
+	r := &reporter{began: time.Now(), ctx: ctx, session: session, token: token}
 	r.timer = time.AfterFunc(heartbeat, r.beat)
 	return r
 }
@@ -68,8 +69,8 @@ func (r *reporter) send(p core.Progress) {
 	}
 	r.last = p.Done
 	// An error means that the client is gone, which the call learns by itself.
-	_ = r.req.Session.NotifyProgress(r.ctx, &mcp.ProgressNotificationParams{
-		ProgressToken: r.req.Params.GetProgressToken(),
+	_ = r.session.NotifyProgress(r.ctx, &mcp.ProgressNotificationParams{
+		ProgressToken: r.token,
 		Progress:      p.Done, Total: p.Total, Message: p.Message,
 	})
 }
@@ -86,14 +87,14 @@ func (r *reporter) close() {
 }
 
 // move lets a resumed call report to the request that resumed it.
-func (r *reporter) move(ctx context.Context, req *mcp.CallToolRequest) {
+func (r *reporter) move(ctx context.Context, session *mcp.ServerSession, token any) {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ctx, r.req = ctx, req
-	r.closed = req.Params.GetProgressToken() == nil
+	r.ctx, r.session, r.token = ctx, session, token
+	r.closed = token == nil
 	if !r.closed {
 		r.timer.Reset(heartbeat)
 	}

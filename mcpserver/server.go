@@ -16,6 +16,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"zenmcp/core"
 	"zenmcp/core/wire"
 )
@@ -94,7 +96,19 @@ func (s *Server) Close() error {
 // ServeStdio serves the first agent to the client at the other end of t, until
 // the client leaves, which is no error, or ctx ends.
 func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
-	err := OpenStdio(ctx, t).Serve(s.agents[0].mcp)
+	a := s.agents[0]
+	short := &shortPath{agent: a, running: map[jsonrpc.ID]context.CancelCauseFunc{}}
+	transport := *t
+	transport.Intercept = short.intercept
+	stdio := OpenStdio(ctx, &transport)
+	defer stdio.cancel(nil)
+	// What runs beside the SDK ends with the session as well.
+	defer context.AfterFunc(stdio.Context(), func() { a.shared.cancel(context.Cause(stdio.Context())) })()
+	session, err := a.mcp.Connect(stdio.Context(), stdio, nil)
+	if err == nil {
+		short.session.Store(session)
+		err = stdio.wait(session)
+	}
 	return errors.Join(err, s.Close())
 }
 

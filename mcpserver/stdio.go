@@ -81,6 +81,11 @@ func (s *Stdio) Serve(server *mcp.Server) error {
 	if err != nil {
 		return err
 	}
+	return s.wait(session)
+}
+
+// wait is Serve once there is a session.
+func (s *Stdio) wait(session *mcp.ServerSession) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

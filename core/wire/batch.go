@@ -114,12 +114,20 @@ func (c *Conn) writePart(ctx context.Context, b *batch, resp *jsonrpc.Response) 
 	if err != nil {
 		return err
 	}
+	return c.partDone(ctx, b, part)
+}
+
+// partDone counts a part of a batch as done, with its answer or, if that is nil,
+// without one, and sends the batch if it was the last part.
+func (c *Conn) partDone(ctx context.Context, b *batch, part []byte) error {
 	c.mu.Lock()
-	b.parts = append(b.parts, part)
+	if part != nil {
+		b.parts = append(b.parts, part)
+	}
 	b.left--
-	last := b.left == 0
+	ready := b.left == 0 && len(b.parts) > 0
 	c.mu.Unlock()
-	if !last {
+	if !ready {
 		return nil
 	}
 	return c.send(ctx, func(buf []byte) ([]byte, error) { return append(buf, b.array()...), nil })

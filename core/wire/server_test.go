@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,7 +44,7 @@ func serve(t *testing.T, release <-chan struct{}) *session {
 
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	ss, err := server.Connect(t.Context(), &wire.Transport{In: inR, Out: outW}, nil)
+	ss, err := server.Connect(t.Context(), &wire.Transport{In: inR, Out: outW, EOFGrace: time.Minute}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,9 @@ func TestServerTakes20MBArgument(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
 	s.initialize("2025-11-25")
-	go s.send(call(1, "size", strings.Repeat("0123456789abcde\n", 20<<20/16)))
+	// Sent from a goroutine of its own, since the pipe holds nothing; that it failed
+	// shows in the answer.
+	go io.WriteString(s.in, call(1, "size", strings.Repeat("0123456789abcde\n", 20<<20/16))+"\n")
 	s.wantText(1, fmt.Sprint(20<<20))
 	s.send(call(2, "echo", "small again"))
 	s.wantText(2, "small again")

@@ -60,6 +60,19 @@ func (c *Conn) answered(resp *jsonrpc.Response) (in call, known bool) {
 	return in, known
 }
 
+// Drop says that a call gets no answer, since its client has cancelled it. In a
+// batch the others' answers do without.
+func (c *Conn) Drop(id jsonrpc.ID) {
+	in, known := c.answered(&jsonrpc.Response{ID: id})
+	if !known {
+		return
+	}
+	if in.batch != nil {
+		_ = c.partDone(context.Background(), in.batch, nil) // an error has ended the session
+	}
+	c.settle(in)
+}
+
 // settle counts an answer as given.
 func (c *Conn) settle(in call) {
 	c.mu.Lock()
