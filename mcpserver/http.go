@@ -2,14 +2,17 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,18 +31,110 @@ const (
 	keepAlive = 15 * time.Second
 )
 
+// HTTPOptions say who may come in over HTTP. The zero value lets everybody in who
+// reaches the address.
+type HTTPOptions struct {
+	// Tokens are the credentials that are accepted now; nil are none.
+	Tokens func() []Token
+	// OAuthIssuer is the authorization server whose access tokens are accepted as
+	// well, if not empty. Their audience must be PublicURL or an agent's address
+	// below it.
+	OAuthIssuer string
+	// PublicURL is where clients find the server, if a proxy stands between.
+	PublicURL string
+	// AllowedHosts are names, with or without a port, that the Host header may
+	// have besides localhost and addresses; "*" is any.
+	AllowedHosts []string
+	// AllowedOrigins are those whose web pages may call besides the server's own,
+	// such as https://app.example; "*" is any.
+	AllowedOrigins []string
+}
+
+// A gate decides which requests come in.
+type gate struct {
+	options HTTPOptions
+	hosts   []string
+	oauth   *oauth // nil without an issuer
+	log     *slog.Logger
+}
+
+func newGate(s *Server) *gate {
+	g := &gate{options: s.options.HTTP, log: s.log, hosts: s.options.HTTP.AllowedHosts}
+	if u, err := url.Parse(g.options.PublicURL); err == nil && u.Host != "" {
+		g.hosts = append(slices.Clone(g.hosts), u.Host)
+	}
+	if g.options.OAuthIssuer != "" {
+		g.oauth = newOAuth(g.options.OAuthIssuer, g.options.PublicURL, s.agents[0].definition.ID)
+	}
+	return g
+}
+
+// closed reports whether a credential is needed.
+func (g *gate) closed() bool { return g.options.Tokens != nil || g.oauth != nil }
+
+// guard lets requests through to next that come from where they may and say who
+// sends them. Nothing of the body is read before.
+func (g *gate) guard(next func(http.ResponseWriter, *http.Request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		why := g.checkHost(r)
+		if why == nil {
+			why = g.checkOrigin(w, r)
+		}
+		if why == nil && isPreflight(r) {
+			answerPreflight(w, r)
+			return
+		}
+		var who *principal
+		if why == nil {
+			who, why = g.authenticate(r)
+		}
+		if why != nil {
+			g.refuse(w, r, why)
+			return
+		}
+		if who != anybody {
+			r = r.WithContext(context.WithValue(r.Context(), principalKey{}, who))
+		}
+		next(w, r)
+	})
+}
+
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+	g.log.Debug("refused", "status", why.status, "reason", why.text, "from", r.RemoteAddr)
+	if why.status == http.StatusUnauthorized || why.code != "" {
+		w.Header().Set("WWW-Authenticate", g.challenge(r, why))
+	}
+	http.Error(w, why.text, why.status)
+}
+
 // Handler serves all agents over streamable HTTP: the first at /mcp, each one at
 // /mcp/ID, and /healthz. One endpoint serves every revision of the protocol.
 func (s *Server) Handler() http.Handler {
+	g := newGate(s)
+	endpoints := map[string]*endpoint{}
+	for _, a := range s.agents {
+		endpoints[a.definition.ID] = newEndpoint(a)
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
-	for i, a := range s.agents {
-		e := newEndpoint(a)
-		mux.Handle("/mcp/"+a.definition.ID, e)
-		if i == 0 {
-			mux.Handle("/mcp", e)
-		}
+	if g.oauth != nil {
+		mux.HandleFunc(wellKnown, g.oauth.serveMetadata)
+		mux.HandleFunc(wellKnown+"/", g.oauth.serveMetadata)
 	}
+	serve := g.guard(func(w http.ResponseWriter, r *http.Request) {
+		e := endpoints[cmp.Or(r.PathValue("agent"), s.agents[0].definition.ID)]
+		if e == nil {
+			http.NotFound(w, r)
+			return
+		}
+		if why := g.authorize(principalOf(r.Context()), e.agent); why != nil {
+			g.refuse(w, r, why)
+			return
+		}
+		e.ServeHTTP(w, r)
+	})
+	mux.Handle("/mcp", serve)
+	mux.Handle("/mcp/{agent}", serve)
 	return mux
 }
 
@@ -73,15 +168,17 @@ type endpoint struct {
 	sessions, sessionless http.Handler
 }
 
+// newEndpoint makes the endpoint of an agent. The gate checks what the SDK's
+// protection of localhost would.
 func newEndpoint(a *agent) *endpoint {
 	get := func(*http.Request) *mcp.Server { return a.mcp }
 	return &endpoint{
 		agent: a,
 		sessions: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody,
+			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true,
 		}),
 		sessionless: mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, Stateless: true,
+			Logger: sdkLog(a.server.log), MaxRequestBodyBytes: maxBody, DisableLocalhostProtection: true, Stateless: true,
 			// The specification makes closing the response the way to cancel.
 			PropagateRequestCancellation: true,
 		}),
@@ -89,10 +186,6 @@ func newEndpoint(a *agent) *endpoint {
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
-		http.Error(w, fmt.Sprintf("origin %q is not allowed here", origin), http.StatusForbidden)
-		return
-	}
 	sessionless, err := isSessionless(w, r)
 	if err != nil {
 		status := http.StatusBadRequest
@@ -125,13 +218,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	e.sessions.ServeHTTP(stream, r)
-}
-
-// sameOrigin reports whether a page was served by this very host and port. It is
-// safe because Host is checked too, by the SDK.
-func sameOrigin(origin, host string) bool {
-	_, at, ok := strings.Cut(origin, "://")
-	return ok && at == host
 }
 
 // isSessionless decides which revision a request speaks. The header decides

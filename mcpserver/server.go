@@ -44,6 +44,8 @@ type Options struct {
 	// MaxSessions is how many of them there may be; 0 is any number. Over it the
 	// one goes that was not used for the longest time.
 	MaxSessions int
+	// HTTP says who may come in over HTTP.
+	HTTP HTTPOptions
 }
 
 // A Server publishes agents. It is made once and serves any number of clients.

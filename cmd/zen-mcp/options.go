@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -30,12 +29,8 @@ type options struct {
 	logLevel     string
 	logFile      string
 
-	json bool // tools only
-
-	// serve only
-	http           string
-	sessionTimeout time.Duration
-	maxSessions    int
+	json bool        // tools only
+	http httpOptions // serve only
 
 	// signIn reaches a person who can sign in to an MCP server; nil if there is none.
 	signIn func(ctx context.Context, server, address string) error
