@@ -114,7 +114,7 @@ func TestLinksInside(t *testing.T) {
 func TestConfinedLikeFree(t *testing.T) {
 	t.Parallel()
 	givens := []string{
-		"a.txt", "rel", "abs", "d", "abs-dir", "abs-dir/f", "abs-dir/none/deep", "chain1", "new", "new-abs", "none", "nowhere", "loop1", "abs/x", "abs-dir/",
+		"rel", "abs", "d", "abs-dir", "abs-dir/f", "abs-dir/none/deep", "new-abs", "nowhere", "loop1", "abs/x",
 	}
 	free, confined := newWorld(t), newWorld(t)
 	untouched := free.tree(t)

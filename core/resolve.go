@@ -22,64 +22,96 @@ func (p Path) resolve(follow bool) (Path, error) {
 	if p.real {
 		return p, nil
 	}
-	root, cur, rest := p.root, ".", elements(p.rel)
-	ok := true
-	for links := 0; len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		switch {
-		case name == "" || name == ".":
+	w := walk{p.scope.roots, p.root, ".", elements(p.rel)}
+	for links := 0; len(w.rest) > 0; {
+		name := w.rest[0]
+		w.rest = w.rest[1:]
+		if name == "" || name == "." {
 			continue
-		case name == ".." && cur == ".":
-			if root, cur, rest, ok = p.scope.roots.enter(filepath.Dir(root.real), rest); !ok {
+		}
+		if name == ".." {
+			if !w.up() {
 				return p, p.scope.roots.outside(p.Given)
 			}
 			continue
-		case name == "..":
-			cur = filepath.Dir(cur)
-			continue
 		}
-		next := filepath.Join(cur, name)
-		info, err := root.tree.Lstat(next)
+		next := filepath.Join(w.at, name)
+		info, err := w.root.tree.Lstat(next)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			if other := otherForm(root.tree, cur, name); other != "" {
-				rest = append([]string{other}, rest...)
-				continue
+			if !w.missing(name) {
+				return p, err
 			}
-			if slices.Contains(rest, "..") {
-				return p, err // no way leads back out of what is not there
-			}
-			cur, rest = filepath.Join(append([]string{next}, rest...)...), nil
 			continue
 		case err != nil:
 			return p, err
-		case len(rest) > 0 && info.Mode().IsRegular():
+		case len(w.rest) > 0 && info.Mode().IsRegular():
 			return p, syscall.ENOTDIR
-		case info.Mode()&fs.ModeSymlink == 0 || len(rest) == 0 && !follow:
-			cur = next
+		case info.Mode()&fs.ModeSymlink == 0 || len(w.rest) == 0 && !follow:
+			w.at = next
 			continue
 		}
 		if links++; links > maxLinks {
 			return p, syscall.ELOOP
 		}
-		target, err := root.tree.Readlink(next)
+		target, err := w.root.tree.Readlink(next)
 		if err != nil {
 			return p, err
 		}
-		if !filepath.IsAbs(target) {
-			rest = append(elements(target), rest...)
-			continue
-		}
-		volume := filepath.VolumeName(target)
-		rest = append(elements(target[len(volume):]), rest...)
-		if root, cur, rest, ok = p.scope.roots.enter(volume+string(filepath.Separator), rest); !ok {
+		if !w.follow(target) {
 			return p, p.scope.roots.outside(p.Given)
 		}
 	}
-	p.root, p.rel, p.real = root, cur, follow
-	p.Abs = filepath.Join(root.real, cur)
+	p.root, p.rel, p.real = w.root, w.at, follow
+	p.Abs = filepath.Join(w.root.real, w.at)
 	return p, nil
+}
+
+// A walk is how far a path is resolved: to the place at below a root, with the
+// names in rest to come.
+type walk struct {
+	roots *Roots
+	root  *root
+	at    string
+	rest  []string
+}
+
+// up goes to the folder above, which can lie in another root; false if it lies
+// in none.
+func (w *walk) up() (ok bool) {
+	if w.at != "." {
+		w.at = filepath.Dir(w.at)
+		return true
+	}
+	w.root, w.at, w.rest, ok = w.roots.enter(filepath.Dir(w.root.real), w.rest)
+	return ok
+}
+
+// follow goes on where a link leads; false if that is outside of the roots.
+func (w *walk) follow(target string) (ok bool) {
+	volume := filepath.VolumeName(target)
+	w.rest = append(elements(target[len(volume):]), w.rest...)
+	if !filepath.IsAbs(target) {
+		return true
+	}
+	w.root, w.at, w.rest, ok = w.roots.enter(volume+string(filepath.Separator), w.rest)
+	return ok
+}
+
+// missing goes on from a name that is not there: to its other Unicode form, or to
+// the end, since what does not exist has no links in it. It is false if there is
+// a way back, which leads nowhere.
+func (w *walk) missing(name string) bool {
+	if other := otherForm(w.root.tree, w.at, name); other != "" {
+		w.rest = append([]string{other}, w.rest...)
+		return true
+	}
+	if slices.Contains(w.rest, "..") {
+		return false
+	}
+	w.at = filepath.Join(append([]string{w.at, name}, w.rest...)...)
+	w.rest = nil
+	return true
 }
 
 // elements are the names that a path consists of.
