@@ -73,20 +73,3 @@ func TestDefinitions(t *testing.T) {
 		})
 	}
 }
-
-// maxListSize is what the tools that every client sees may cost, in bytes of
-// tools/list (design §4): they are paid on every request to a model.
-const maxListSize = 8000
-
-func TestListSize(t *testing.T) {
-	t.Parallel()
-	list := []published{}
-	for _, tool := range newScope(t, core.Config{}, t.TempDir()).Tools().Tools {
-		list = append(list, publish(t, tool))
-	}
-	size := len(mustJSON(t, list))
-	t.Logf("%d tools, %d bytes", len(list), size)
-	if size >= maxListSize {
-		t.Errorf("the list of %d tools has %d bytes, want less than %d", len(list), size, maxListSize)
-	}
-}

@@ -54,7 +54,7 @@ func downloadFile() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "downloadFile",
 		Title:       "Download file",
-		Description: "Download a URL to a file, replacing it if it exists. Missing folders are made.",
+		Description: "Download a URL to a file, replacing it. Missing folders are made.",
 		Hints:       core.Hints{Destructive: true, OpenWorld: true},
 	}, func(ctx context.Context, call *core.Call, in downloadInput) (*core.Result, error) {
 		config := call.Scope.Config()

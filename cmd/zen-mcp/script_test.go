@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,7 +26,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize},
 	})
 }
 
@@ -37,5 +38,25 @@ func lines(ts *testscript.TestScript, neg bool, args []string) {
 	text := ts.ReadFile(args[0])
 	if got := strings.Count(text, "\n"); args[1] != strconv.Itoa(got) {
 		ts.Fatalf("%s has %d lines, not %s:\n%s", args[0], got, args[1], text)
+	}
+}
+
+// listsize FILE MAX checks what tools/list costs: its answer, the last line of
+// the file, is paid on every request to a model (design: 8,000 bytes for the
+// tools that need no configuration).
+func listSize(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: listsize file max")
+	}
+	limit, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	answers := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
+	var answer struct {
+		Result struct{ Tools json.RawMessage }
+	}
+	ts.Check(json.Unmarshal([]byte(answers[len(answers)-1]), &answer))
+	ts.Logf("tools/list: %d bytes", len(answer.Result.Tools))
+	if size := len(answer.Result.Tools); size == 0 || size > limit {
+		ts.Fatalf("tools/list has %d bytes, more than %d or none", size, limit)
 	}
 }
