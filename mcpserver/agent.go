@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,6 +25,9 @@ type agent struct {
 	tools      json.RawMessage // the tools member of tools/list
 	parked     parking
 
+	skills     atomic.Pointer[shelf]
+	subscribed subscriptions
+
 	shared *client // everybody without a session or a credential
 }
 
@@ -42,24 +46,39 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 		return nil, err
 	}
 	a.tools = tools
+	a.skills.Store((*shelf)(&published.Skills))
 	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
 		Instructions: instructions(a.shared.scope, published.Tools),
 		Logger:       sdkLog(s.log),
-		// Declared even when empty: the SDK answers the lists in any case.
-		Capabilities: &mcp.ServerCapabilities{
-			Tools:     &mcp.ToolCapabilities{ListChanged: true},
-			Prompts:   &mcp.PromptCapabilities{},
-			Resources: &mcp.ResourceCapabilities{},
-			//lint:ignore SA1019 clients of the older revisions set a level, and expect an answer
-			Logging: &mcp.LoggingCapabilities{},
-		},
+		Capabilities: capabilities(),
 		// What a client sees depends on its agent: nobody else may reuse it.
-		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
+		SetCacheable:       func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope, c.TTLMs = "private", 0 },
+		SubscribeHandler:   a.subscribe,
+		UnsubscribeHandler: a.unsubscribe,
 	})
+	if err := a.addSkillsExtension(); err != nil {
+		return nil, err
+	}
 	a.mcp.AddReceivingMiddleware(a.answerTools)
+	a.mcp.AddReceivingMiddleware(a.answerSkills)
 	a.mcp.AddReceivingMiddleware(a.admit)
 	a.mcp.AddReceivingMiddleware(a.protect)
 	return a, nil
+}
+
+// capabilities are declared even where a list is empty: the SDK answers the lists
+// in any case.
+func capabilities() *mcp.ServerCapabilities {
+	c := &mcp.ServerCapabilities{
+		Tools:       &mcp.ToolCapabilities{ListChanged: true},
+		Prompts:     &mcp.PromptCapabilities{ListChanged: true},
+		Resources:   &mcp.ResourceCapabilities{ListChanged: true, Subscribe: true},
+		Completions: &mcp.CompletionCapabilities{},
+		//lint:ignore SA1019 clients of the older revisions set a level, and expect an answer
+		Logging: &mcp.LoggingCapabilities{},
+	}
+	c.AddExtension(skillsExtension, map[string]any{"directoryRead": true})
+	return c
 }
 
 // client finds whose request it is.

@@ -146,7 +146,12 @@ func ways() []way {
 // connect connects a client of the SDK in the given way.
 func (w way) connect(t *testing.T, s *Server, options *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options)
+	return w.dial(t, s, mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, options))
+}
+
+// dial is connect for a client that is there already.
+func (w way) dial(t *testing.T, s *Server, client *mcp.Client) *mcp.ClientSession {
+	t.Helper()
 	var transport mcp.Transport
 	if w.http {
 		web := httptest.NewServer(s.Handler())
