@@ -3,9 +3,11 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"runtime/debug"
 	"syscall"
 	"time"
 )
@@ -90,8 +92,9 @@ func (p Path) entry() (Path, error) {
 // it gives in the end is closed or discarded.
 func within[T any](ctx context.Context, p Path, deadline time.Duration, op func() (T, error)) (T, error) {
 	type outcome struct {
-		v   T
-		err error
+		v     T
+		err   error
+		panic any
 	}
 	var zero T
 	if ctx.Err() != nil {
@@ -99,14 +102,24 @@ func within[T any](ctx context.Context, p Path, deadline time.Duration, op func(
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		v, err := op()
-		done <- outcome{v, p.explain(err)}
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil {
+				o.panic = fmt.Sprintf("%v\n%s", r, debug.Stack())
+			}
+			done <- o
+		}()
+		o.v, o.err = op()
+		o.err = p.explain(o.err)
 	}()
 	timer := time.NewTimer(deadline)
 	defer timer.Stop()
 	var err error
 	select {
 	case o := <-done:
+		if o.panic != nil {
+			panic(o.panic) // where somebody can recover it, which ends a call and not the server
+		}
 		return o.v, o.err
 	case <-ctx.Done():
 		err = context.Cause(ctx)

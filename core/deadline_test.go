@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -96,4 +97,16 @@ func TestWriteDeadline(t *testing.T) {
 			t.Errorf("writing %d bytes may take %v, want %v", size, got, want)
 		}
 	}
+}
+
+// TestWithinPanic checks that a panic comes to the goroutine that can recover it.
+func TestWithinPanic(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if r := recover(); !strings.Contains(fmt.Sprint(r), "bang") || !strings.Contains(fmt.Sprint(r), "TestWithinPanic") {
+			t.Errorf("recovered %v, want the panic and where it was", r)
+		}
+	}()
+	within(t.Context(), Path{}, PathDeadline, func() (int, error) { panic("bang") })
+	t.Error("within came back")
 }
