@@ -331,7 +331,8 @@ func TestAttend(t *testing.T) {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "14 files removed") {
 				t.Errorf("error = %v", err)
 			}
-			if len(reports) != 15 || reports[1] != "3: 1 file removed" {
+			// Whether there is time for one more at the end is the scheduler's to say.
+			if len(reports) < 15 || len(reports) > 16 || reports[1] != "3: 1 file removed" {
 				t.Errorf("%d reports: %q", len(reports), reports)
 			}
 		})
