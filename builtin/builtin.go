@@ -5,6 +5,7 @@ package builtin
 
 import (
 	"context"
+	"errors"
 
 	"zenmcp/core"
 )
@@ -63,12 +64,18 @@ func (o offer) Available(config core.Config, agent core.AgentDefinition, c core.
 
 func (o offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]core.Tool, error) {
 	tools := make([]core.Tool, 0, len(permitted))
+	var left []error
 	for _, c := range permitted {
 		for _, d := range o {
-			if d.Name == c.Name {
-				tools = append(tools, d.Bind(scope))
+			if d.Name != c.Name {
+				continue
 			}
+			if d.Usable != nil && d.Usable(scope) != nil {
+				left = append(left, core.Omission{Capability: c, Reason: d.Usable(scope).Error()})
+				continue
+			}
+			tools = append(tools, d.Bind(scope))
 		}
 	}
-	return tools, nil
+	return tools, errors.Join(left...)
 }

@@ -38,13 +38,15 @@ const (
 )
 
 func execSync() core.Definition {
-	return core.Define(core.Tool{
+	d := core.Define(core.Tool{
 		Name:        "exec",
 		Title:       "Run a command",
 		Description: "Run a shell command and wait for its end. Nothing can be typed into it.",
 		Hints:       core.Hints{Destructive: true, OpenWorld: true},
 		Output:      core.OutputLog,
 	}, runExec)
+	d.Usable = usableCommands
+	return d
 }
 
 func runExec(ctx context.Context, call *core.Call, in execInput) (*core.Result, error) {
@@ -150,7 +152,7 @@ func startRun(call *core.Call, command, dir string) (*run, error) {
 	}
 	defer errsEnd.Close()
 	begin := time.Now()
-	process, err := processes(call.Scope).Start(proc.Command{
+	process, err := confine(call.Scope, proc.Command{
 		Shell: command, Dir: dir, Env: quiet(), Stdout: outEnd, Stderr: errsEnd,
 	})
 	if err != nil {

@@ -29,12 +29,14 @@ type execAsyncAnswer struct {
 }
 
 func execAsync() core.Definition {
-	return core.Define(core.Tool{
+	d := core.Define(core.Tool{
 		Name:        "exec_async",
 		Title:       "Start a command",
 		Description: "Start a shell command in the background and return at once.",
 		Hints:       core.Hints{Destructive: true, OpenWorld: true},
 	}, runExecAsync)
+	d.Usable = usableCommands
+	return d
 }
 
 func runExecAsync(ctx context.Context, call *core.Call, in execAsyncInput) (*core.Result, error) {
@@ -86,7 +88,7 @@ func startAsync(ctx context.Context, scope *core.Scope, in execAsyncInput) (*pro
 		}
 		defer log.Close()
 	}
-	return processes(scope).Start(proc.Command{
+	return confine(scope, proc.Command{
 		Shell: in.Command, Dir: dir, Env: quiet(), Stdout: log, Stderr: log, Detached: in.Detached,
 	})
 }

@@ -52,7 +52,7 @@ func RunAgent(ctx context.Context, call *Call, agent AgentDefinition, exclude ..
 	}
 	scope, err := call.Scope.Child(agent, exclude...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("agent %q: %w", agent.title(), err)
 	}
 	defer func() {
 		if err := scope.Close(); err != nil {

@@ -113,7 +113,7 @@ func agentRoot(name, dir string) (string, error) {
 	rest, ofHome := strings.CutPrefix(filepath.ToSlash(name), "~/")
 	switch {
 	case name == "":
-		return "", errors.New("the name of a root is empty")
+		return "", errors.New("root has an empty name")
 	case name == "~" || ofHome:
 		home, err := os.UserHomeDir()
 		return filepath.Join(home, strings.TrimPrefix(rest, "~")), err
@@ -166,6 +166,25 @@ func (r *Roots) List() []string {
 		out[i] = x.dir
 	}
 	return out
+}
+
+// open opens the folders themselves, not what may have their names by now.
+func (r *Roots) open() ([]*os.File, error) {
+	if r == nil {
+		return nil, nil
+	}
+	var files []*os.File
+	for _, x := range r.roots {
+		f, err := x.tree.OpenFile(".", os.O_RDONLY, 0)
+		if err != nil {
+			for _, opened := range files {
+				opened.Close()
+			}
+			return nil, &pathError{fmt.Sprintf("root %q: %s", x.dir, reason(err)), err}
+		}
+		files = append(files, f)
+	}
+	return files, nil
 }
 
 // Close releases the folders.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,6 +22,8 @@ type Env struct {
 	// StateDir is a private folder for what outlives a call: outputs over the
 	// budget, transcripts. Empty means that nothing may be kept.
 	StateDir string
+	// Commands says how far commands reach where roots confine the file tools.
+	Commands CommandReach
 	// Models finds the chat model of an agent: the one that it names, else the
 	// default one. Its error says what is missing. Nil means that there are no
 	// models. It must be cheap: it runs whenever tools are listed.
@@ -29,6 +32,13 @@ type Env struct {
 	current atomic.Pointer[snapshot]
 	files   keyedLocks
 	swept   atomic.Int64 // when old outputs were removed last, in Unix seconds
+}
+
+// CommandReach is how far commands reach where there are roots. The zero value
+// confines them to the roots; where that cannot be done, they are not offered.
+type CommandReach struct {
+	Unconfined bool     // as far as the server
+	Read       []string // further files and folders that they may read and run
 }
 
 type snapshot struct {
@@ -104,7 +114,7 @@ func (s *Scope) narrow() error {
 	}
 	roots, err := s.roots.narrow(s.agent.Roots, s.dir)
 	if err != nil {
-		return fmt.Errorf("agent %q: %w", s.agent.title(), err)
+		return fmt.Errorf("the agent's own %w", err)
 	}
 	s.roots = roots
 	s.OnClose(roots.Close)
@@ -170,6 +180,13 @@ func (s *Scope) Dir() string { return s.dir }
 // Roots lists the folders that the file tools are confined to; none means that
 // nothing is confined.
 func (s *Scope) Roots() []string { return s.roots.List() }
+
+// OpenRoots opens the folders that confine the scope, for what has to name them to
+// the system. Whoever opens closes.
+func (s *Scope) OpenRoots() ([]*os.File, error) { return s.roots.open() }
+
+// Commands says how far commands reach.
+func (s *Scope) Commands() CommandReach { return s.env.Commands }
 
 // Agent is the definition that says what the scope may use.
 func (s *Scope) Agent() AgentDefinition { return s.agent }

@@ -93,6 +93,9 @@ type Definition struct {
 	// Available reports why the tool is of no use with a configuration and an
 	// agent; nil means that it always is.
 	Available func(Config, AgentDefinition) error
+	// Usable reports why the tool cannot be offered in a scope, whose roots it
+	// would not keep to, for one; nil means that it always can.
+	Usable func(*Scope) error
 }
 
 // Bind returns the tool for one scope.

@@ -49,6 +49,7 @@ var homes = map[string][]string{
 	"github.com/coreos/go-oidc/v3":           {"mcpserver"},
 	"github.com/goccy/go-yaml":               {"loaders/*", "mcpserver"},
 	"github.com/google/jsonschema-go":        {"core", "loaders/*", "mcpserver", "cmd/zen-mcp"},
+	"github.com/landlock-lsm/go-landlock":    {"core/proc"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcpserver", "core/wire", "loaders/mcps"},
 	"github.com/openai/openai-go/v3":         {"core/llm"},
 	"github.com/rogpeppe/go-internal":        {"cmd/zen-mcp_test"},

@@ -20,6 +20,8 @@ type options struct {
 	project      string
 	cwd          string
 	roots        []string
+	execRead     []string
+	unconfined   bool // exec
 	trustProject bool
 	skills       []string
 	subAgents    []string
@@ -41,7 +43,9 @@ func (o *options) register(set *pflag.FlagSet) {
 	set.StringVar(&o.home, "home", "", "read agents, skills and configuration from this `DIR` (default: $AI_ZEN_DIR, else ~/.ai-zen)")
 	set.StringVar(&o.project, "project", "", "read the project's files from this `DIR` (default: the process's directory)")
 	set.StringVar(&o.cwd, "cwd", "", "let relative paths belong to this `DIR` (default: --project)")
-	set.StringArrayVar(&o.roots, "root", nil, "confine the file tools to this `DIR`; repeatable, / lifts it")
+	set.StringArrayVar(&o.roots, "root", nil, "confine the file tools and commands to this `DIR`; repeatable, / lifts it")
+	set.StringArrayVar(&o.execRead, "exec-read", nil, "with --root, let commands read this `PATH` too; repeatable")
+	set.BoolVar(&o.unconfined, "unconfined-exec", false, "with --root, let commands reach everything, or run them where they cannot be confined")
 	set.BoolVar(&o.trustProject, "trust-project", false, "run what the project brings: its tools, MCP servers and sub-agents")
 	set.StringArrayVar(&o.skills, "skills", nil, "look for skills in this `DIR` first")
 	set.StringArrayVar(&o.subAgents, "sub-agents", nil, "look for sub-agents in this `DIR` first")

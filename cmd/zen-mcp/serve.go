@@ -48,7 +48,7 @@ func runServe(ctx context.Context, o *options, args []string, std streams) error
 	}})
 }
 
-// newServer makes the server that the flags describe.
+// newServer makes the server that the flags describe, and says what it can reach.
 func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserver.Server, error) {
 	sys, err := assemble(ctx, o, std)
 	if err != nil {

@@ -67,7 +67,10 @@ func (s *system) load(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	s.env = &core.Env{Log: s.log, StateDir: places.State}
+	s.env = &core.Env{
+		Log: s.log, StateDir: places.State,
+		Commands: core.CommandReach{Unconfined: o.unconfined, Read: o.execRead},
+	}
 	s.env.Update(config, catalog)
 	return nil
 }

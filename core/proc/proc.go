@@ -44,6 +44,8 @@ type Command struct {
 	Stdin, Stdout, Stderr *os.File
 	// Detached processes outlive the set and the server.
 	Detached bool
+	// Confine is what the child may reach; nil means everything that the server may.
+	Confine *Confinement
 }
 
 // A Process is a child and the group that it leads. [Set.Start] makes it.
@@ -241,7 +243,11 @@ func (c Command) start(env []string) (*Process, error) {
 			files[i] = null
 		}
 	}
-	child, err := os.StartProcess(name, args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files, Sys: c.attributes()})
+	start := os.StartProcess
+	if c.Confine != nil {
+		start = c.Confine.start
+	}
+	child, err := start(name, args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files, Sys: c.attributes()})
 	if err != nil {
 		return nil, c.explain(name, err)
 	}
