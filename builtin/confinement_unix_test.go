@@ -23,6 +23,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"zenmcp/core"
+	"zenmcp/core/proc"
 )
 
 // Outside of the roots every file holds secretText and every folder a name with
@@ -162,7 +163,7 @@ func (f *farm) fill(name string, s *jsonschema.Schema) any {
 		case name == "pattern" || name == "exclude":
 			return []string{"**", "*", "**/*", "*/*", f.path(), f.path() + "/*", f.path() + "/**", f.path() + "/*/a"}[f.rnd.IntN(8)]
 		case name == "command":
-			return ":"
+			return f.command()
 		case name == "url":
 			return f.server.URL + "/" + f.name()
 		case name == "oldText" || name == "text":
@@ -185,6 +186,17 @@ func (f *farm) fill(name string, s *jsonschema.Schema) any {
 		return f.arguments(s)
 	}
 	return nil
+}
+
+// command reads and adds over paths anywhere; [TestExecInLinkFarms] destroys as
+// well. It runs only where it is confined.
+func (f *farm) command() string {
+	lines := []string{
+		"cat @1", "cat @1/*", "ls -R @1", "grep -r SECRET @1", "echo changed >> @1", "echo changed > @1/new", "mkdir @1/new",
+		"cp -r @1 @2", "ln @1 @2; cat @2", "ln -s @1 @2; cat @2 @2/*; echo changed >> @2", "cd @1 && cat a; echo changed > new",
+		"cat /proc/self/root/@1 /proc/self/cwd/@1", "(cat @1; echo changed > @2) & wait", "tar cf - @1 | cat",
+	}
+	return strings.NewReplacer("@1", "'"+f.path()+"'", "@2", "'"+f.path()+"'").Replace(lines[f.rnd.IntN(len(lines))])
 }
 
 func (f *farm) arguments(s *jsonschema.Schema) map[string]any {
@@ -227,7 +239,7 @@ func (f *farm) outside(t *testing.T) map[string]string {
 }
 
 // tools are all built-in tools with a path among their arguments, whether or not
-// they would be offered.
+// they would be offered; those that run commands only where they are confined.
 func (f *farm) tools(t *testing.T) []core.Tool {
 	t.Helper()
 	offer, err := Source().Discover(t.Context())
@@ -235,7 +247,7 @@ func (f *farm) tools(t *testing.T) []core.Tool {
 		t.Fatal(err)
 	}
 	all, err := offer.Instantiate(f.scope, offer.Capabilities())
-	if err != nil {
+	if err != nil && proc.CanConfine() == nil {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(all, func(tool core.Tool) bool {

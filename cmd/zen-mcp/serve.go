@@ -62,6 +62,9 @@ func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserve
 	if err == nil {
 		server, err = mcpserver.New(options)
 	}
+	if err == nil {
+		err = sys.logBoundary(ctx)
+	}
 	if err != nil {
 		sys.close()
 		return nil, nil, err
