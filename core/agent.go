@@ -66,8 +66,7 @@ func RunAgent(ctx context.Context, call *Call, agent AgentDefinition, exclude ..
 	for _, m := range agent.Messages {
 		r.add(m)
 	}
-	text, err := r.loop(ctx)
-	return r.result(text, err), nil
+	return r.result(r.loop(ctx)), nil
 }
 
 // title is the name of an agent that others know it by.
@@ -89,12 +88,17 @@ func (s *Scope) chain() []string {
 }
 
 // result is what the caller gets of a run.
-func (r *run) result(text string, err error) *Result {
+func (r *run) result(last *Reply, err error) *Result {
 	info := RunInfo{Model: r.model.Info().ID, Rounds: r.rounds, ToolCalls: r.calls, Tokens: r.usage, Transcript: r.transcript.path()}
-	res := TextResult(text)
+	res := &Result{}
 	if err != nil {
 		r.transcript.write(map[string]string{"error": err.Error()})
 		res = ErrorResult(errors.New(r.failure(err)))
+	} else {
+		res.Blocks = append(res.Blocks, Text(last.Message.Text()))
+		if last.Finish == "length" || last.Finish == "content_filter" {
+			res.Blocks = append(res.Blocks, Text(fmt.Sprintf("note: the answer is incomplete; the model stopped because of %q", last.Finish)))
+		}
 	}
 	res.Meta = map[string]any{RunKey: info}
 	return res

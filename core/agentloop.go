@@ -40,20 +40,20 @@ func (r *run) add(m Message) {
 // loop asks the model and runs the calls it asks for until there are none. At
 // every end the conversation is one that the API accepts: each call of a tool is
 // followed by its result (B68).
-func (r *run) loop(ctx context.Context) (string, error) {
+func (r *run) loop(ctx context.Context) (*Reply, error) {
 	most := cmp.Or(r.scope.agent.MaxRounds, DefaultMaxRounds)
 	for r.rounds < most {
 		if ctx.Err() != nil {
-			return "", stopped(ctx)
+			return nil, stopped(ctx)
 		}
 		r.rounds++
 		r.steps.say("round %d: asking %s", r.rounds, r.model.Info().ID)
 		reply, err := r.model.Reply(ctx, r.history, r.tools.Tools)
 		if ctx.Err() != nil {
-			return "", stopped(ctx)
+			return nil, stopped(ctx)
 		}
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		r.usage.Add(reply.Usage)
 		r.add(reply.Message)
@@ -61,12 +61,12 @@ func (r *run) loop(ctx context.Context) (string, error) {
 			r.callTools(ctx, reply.Message.ToolCalls)
 			continue
 		}
-		if text := reply.Message.Text(); strings.TrimSpace(text) != "" {
-			return text, nil
+		if strings.TrimSpace(reply.Message.Text()) != "" {
+			return reply, nil
 		}
-		return "", emptyAnswer(reply.Finish)
+		return nil, emptyAnswer(reply.Finish)
 	}
-	return "", fmt.Errorf("no answer after %s, which is the most (maxRounds); give it a smaller task", Plural(most, "round"))
+	return nil, fmt.Errorf("no answer after %s, which is the most (maxRounds); give it a smaller task", Plural(most, "round"))
 }
 
 func stopped(ctx context.Context) error {

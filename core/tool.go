@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"zenmcp/core/rawjson"
 )
 
 // A Tool is one callable: what a model is shown, and what runs. It is a value,
@@ -66,6 +68,20 @@ func (c *Call) Report(p Progress) {
 	if c.Progress != nil {
 		c.Progress(p)
 	}
+}
+
+// InputJSON is the input schema as JSON. One without arguments has an empty
+// properties member, which the library leaves out and some clients insist on.
+func (t Tool) InputJSON() (json.RawMessage, error) {
+	encoded, err := rawjson.Marshal(t.Input)
+	if err != nil || len(t.Input.Properties) > 0 {
+		return encoded, err
+	}
+	members, err := rawjson.Members(encoded)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.JoinMembers(setMember(members, "properties", json.RawMessage("{}"))), nil
 }
 
 // Do runs one call so that neither an error nor a panic leaves it: both become

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"zenmcp/core"
@@ -168,25 +167,11 @@ func annotate(h core.Hints) *annotations {
 func encodeTools(tools []core.Tool) (json.RawMessage, error) {
 	listed := make([]listedTool, len(tools))
 	for i, t := range tools {
-		schema, err := encodeSchema(t.Input)
+		schema, err := t.InputJSON()
 		if err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", t.Name, err)
 		}
 		listed[i] = listedTool{t.Name, t.Title, t.Description, schema, annotate(t.Hints), t.Meta}
 	}
 	return rawjson.Marshal(listed)
-}
-
-// encodeSchema encodes an input schema. One without arguments gets an empty
-// properties member, which the library leaves out and some clients insist on.
-func encodeSchema(s *jsonschema.Schema) (json.RawMessage, error) {
-	encoded, err := rawjson.Marshal(s)
-	if err != nil || len(s.Properties) > 0 {
-		return encoded, err
-	}
-	members, err := rawjson.Members(encoded)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.JoinMembers(setMember(members, "properties", json.RawMessage("{}"))), nil
 }

@@ -11,6 +11,7 @@ import (
 	"zenmcp/builtin"
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/core/llm"
 	"zenmcp/loaders/mcps"
 	"zenmcp/loaders/skills"
 )
@@ -68,7 +69,7 @@ func (s *system) load(ctx context.Context, o *options) error {
 		return err
 	}
 	s.env = &core.Env{
-		Log: s.log, StateDir: places.State,
+		Log: s.log, StateDir: places.State, Models: new(llm.Service).Model,
 		Commands: core.CommandReach{Unconfined: o.unconfined, Read: o.execRead},
 	}
 	s.env.Update(config, catalog)

@@ -279,50 +279,15 @@ func scalar(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// expand replaces ${NAME} and ${NAME:-default}, where a variable that is empty
-// takes the default too, as in a shell. Everything else with a dollar sign stays
-// as it is. A variable that is not set is remembered with its field.
+// expand is [core.ExpandEnv]. A variable that is not set is remembered with its
+// field.
 func (r *reader) expand(s string, path ...string) string {
-	var out strings.Builder
-	for {
-		start := strings.Index(s, "${")
-		if start < 0 {
-			break
+	text, err := core.ExpandEnv(s, r.lookup)
+	if err != nil && r.missing == nil {
+		for _, p := range slices.Backward(path) {
+			err = core.InField(p, err)
 		}
-		length := strings.IndexByte(s[start:], '}')
-		if length < 0 {
-			break
-		}
-		name, otherwise, hasDefault := strings.Cut(s[start+2:start+length], ":-")
-		if !isVariable(name) {
-			out.WriteString(s[:start+2])
-			s = s[start+2:]
-			continue
-		}
-		value, set := r.lookup(name)
-		switch {
-		case hasDefault && value == "":
-			value = otherwise
-		case !set && r.missing == nil:
-			err := fmt.Errorf("the environment variable %s is not set; set it, or write ${%s:-default}", name, name)
-			for _, p := range slices.Backward(path) {
-				err = core.InField(p, err)
-			}
-			r.missing = err
-		}
-		out.WriteString(s[:start])
-		out.WriteString(value)
-		s = s[start+length+1:]
+		r.missing = err
 	}
-	return out.String() + s
-}
-
-func isVariable(name string) bool {
-	for i, c := range name {
-		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
+	return text
 }
