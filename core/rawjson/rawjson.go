@@ -12,6 +12,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 )
@@ -117,7 +118,7 @@ func unquote(raw []byte) (string, bool) {
 	if KindOf(raw) != String {
 		return "", false
 	}
-	if n := len(raw); slices.IndexFunc(raw[1:n-1], func(c byte) bool { return !plain(c) }) < 0 {
+	if n := len(raw); plainEnd(raw, 1) == n-1 {
 		return string(raw[1 : n-1]), true
 	}
 	var s string
@@ -235,20 +236,16 @@ const hex = "0123456789abcdef"
 func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 	dst = append(slices.Grow(dst, len(s)+2), '"')
 	start := 0 // of what is not in dst yet
-	for i := 0; i < len(s); {
+	for i := plainEnd(s, 0); i < len(s); i = plainEnd(s, i) {
 		c := s[i]
 		switch {
-		case plain(c):
-			i++
-			for i&7 == 0 && i+8 <= len(s) && allPlain(s[i:i+8]) {
-				i += 8
-			}
 		case c < utf8.RuneSelf:
 			dst = appendEscape(append(dst, s[start:i]...), c)
 			i++
 			start = i
-		case c-0xe3 <= 0xec-0xe3 && i+3 <= len(s) && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80:
-			i += 3 // most characters of East Asia; nothing among them is special
+		case eastAsian(s, i):
+			for i += 3; eastAsian(s, i); i += 3 {
+			}
 		default:
 			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 			dst = append(dst, s[start:i]...)
@@ -264,29 +261,42 @@ func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 	return append(append(dst, s[start:]...), '"')
 }
 
+// eastAsian reports whether a character of three bytes is at i that begins with
+// E3 to EC, as most in that part of the world do: nothing among them is special.
+func eastAsian[T ~string | ~[]byte](s T, i int) bool {
+	return i+3 <= len(s) && s[i]-0xe3 <= 0xec-0xe3 && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80
+}
+
+// plainEnd gives the index of the first byte from i on that is not plain. It
+// looks at eight bytes at once. In the top bit of each byte a subtraction tells
+// whether a byte below 0x80 is less than what is subtracted; what is borrowed from
+// the bytes above spoils only those, and the first one counts.
+func plainEnd[T ~string | ~[]byte](s T, i int) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(s); i += 8 {
+		b := s[i : i+8]
+		w := uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+			uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
+		quote, slash := w^ones*'"', w^ones*'\\'
+		if special := (w | (w - ones*' ') | (quote - ones) | (slash - ones)) & high; special != 0 {
+			return i + bits.TrailingZeros64(special)/8
+		}
+	}
+	for i < len(s) && plain(s[i]) {
+		i++
+	}
+	return i
+}
+
 // plain reports whether a byte is ASCII and needs no escape in a JSON string.
 func plain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
-// allPlain reports plain of eight bytes at once. In the top bit of each byte, a
-// subtraction tells whether a byte below 0x80 is less than what is subtracted.
-func allPlain[T ~string | ~[]byte](s T) bool {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	w := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
-	quote, slash := w^ones*'"', w^ones*'\\'
-	return (w|(w-ones*' ')|(quote-ones)|(slash-ones))&high == 0
-}
+// escapes are the letters that stand behind a backslash for a byte.
+var escapes = [utf8.RuneSelf]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't'}
 
 func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
+	if e := escapes[c]; e != 0 {
+		return append(dst, '\\', e)
 	}
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
 }

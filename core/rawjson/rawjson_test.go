@@ -234,7 +234,7 @@ func BenchmarkAppendString(b *testing.B) {
 		"code":    strings.Repeat(line, 200_000/len(line)),
 		"plain":   strings.Repeat("x", 200_000),
 		"chinese": strings.Repeat("这是一行中文文本，用来测量速度。\n", 4000),
-		"quotes":  strings.Repeat(`"a": "b\\", `, 200_000/12),
+		"json":    strings.Repeat(`{"name":"some value","id":12345,"list":["a","b"]},`, 4000),
 	} {
 		b.Run(name, func(b *testing.B) {
 			buf := make([]byte, 0, 2*len(text))
