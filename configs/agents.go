@@ -35,13 +35,15 @@ const agentSuffix = ".json"
 // Agent reads the definition of the agent with an id: ID.json in the project's
 // folder of agents, else in the home's. The name of the file is the id. Without
 // a file the agent [DefaultAgent] permits everything. A file that cannot be
-// understood is an error, never a reason to look further.
+// understood is an error, never a reason to look further. An agent of a project
+// that is not trusted may do no more than the user's own of that id, or than the
+// user's default agent; a warning says so when that takes something away.
 func (p *Places) Agent(id string) (Agent, error) {
 	if err := plainName(id); err != nil {
 		return Agent{}, fmt.Errorf("agent %w", err)
 	}
 	for _, place := range p.all(kindAgent) {
-		a, err := readAgent(filepath.Join(place.Path, id+agentSuffix), place.Project)
+		a, err := p.agentIn(place, id+agentSuffix)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return a, err
 		}
@@ -75,7 +77,7 @@ func (p *Places) Agents() ([]Agent, error) {
 				continue
 			}
 			seen[id] = true
-			if a, err := readAgent(filepath.Join(place.Path, e.Name()), place.Project); err != nil {
+			if a, err := p.agentIn(place, e.Name()); err != nil {
 				errs = append(errs, err)
 			} else {
 				agents = append(agents, a)
@@ -108,6 +110,18 @@ func builtinAgent() (Agent, error) {
 func readAgent(file string, ofProject bool) (Agent, error) {
 	def, warnings, err := ReadAgent(file)
 	return Agent{AgentDefinition: def, File: file, Project: ofProject, Warnings: warnings}, err
+}
+
+// agentIn reads an agent in a place, limited by what the user allows the place.
+func (p *Places) agentIn(place Place, file string) (Agent, error) {
+	a, err := readAgent(filepath.Join(place.Path, file), place.Project)
+	if err != nil {
+		return a, err
+	}
+	if err := p.limit(&a, place); err != nil {
+		return Agent{}, err
+	}
+	return a, nil
 }
 
 // ReadAgent reads the definition of an agent or a sub-agent. Its id is the name

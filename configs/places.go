@@ -32,7 +32,8 @@ type Options struct {
 	Skills, SubAgents, Tools []string // folders
 	MCPConfig                []string // files like mcp.json
 
-	// TrustProject also uses what is in the project and would run code.
+	// TrustProject also uses what is in the project and would run code, whether or
+	// not [Places.Trust] has recorded it.
 	TrustProject bool
 
 	UserHome string              // what ~ means; empty means the user's home directory
@@ -221,17 +222,23 @@ func (p *Places) abs(path string) (string, error) {
 
 // Of lists the places of a dimension, the highest priority first. The error
 // joins a [core.Omission] for every place that exists and is left out because
-// the project is not trusted.
+// the project is not trusted, see [Places.Trusts].
 func (p *Places) Of(kind core.Kind) ([]Place, error) {
 	var use []Place
 	var left []error
 	for _, place := range p.all(kind) {
-		if !place.Project || !layout[kind].runs || p.trusted {
+		if !place.Project || !layout[kind].runs {
 			use = append(use, place)
-		} else if _, err := os.Lstat(place.Path); err == nil {
-			left = append(left, core.Omission{Capability: core.Capability{Kind: kind}, Origin: place.Path,
-				Reason: "it is the project's and would run code; --trust-project uses it"})
+			continue
 		}
+		if _, err := os.Lstat(place.Path); err != nil && !p.trusted {
+			continue // nothing to trust
+		}
+		if err := p.Trusts(place); err != nil {
+			left = append(left, core.Omission{Capability: core.Capability{Kind: kind}, Origin: place.Path, Reason: err.Error()})
+			continue
+		}
+		use = append(use, place)
 	}
 	return use, errors.Join(left...)
 }

@@ -35,7 +35,7 @@ type streams struct {
 
 // commands lists the commands in the order of the help text.
 func commands() []command {
-	return []command{serveCommand(), toolsCommand(), callCommand(), tokenCommand(), versionCommand()}
+	return []command{serveCommand(), toolsCommand(), callCommand(), trustCommand(), tokenCommand(), versionCommand()}
 }
 
 func main() {

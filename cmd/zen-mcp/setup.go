@@ -41,11 +41,16 @@ func assemble(ctx context.Context, o *options, std streams) (*system, error) {
 	return s, nil
 }
 
-func (s *system) load(ctx context.Context, o *options) error {
-	places, err := configs.Find(configs.Options{
+// places are where the flags say that files are.
+func (o *options) places() (*configs.Places, error) {
+	return configs.Find(configs.Options{
 		Home: o.home, Project: o.project, TrustProject: o.trustProject,
 		Skills: o.skills, SubAgents: o.subAgents, Tools: o.tools, MCPConfig: o.mcpConfig,
 	})
+}
+
+func (s *system) load(ctx context.Context, o *options) error {
+	places, err := o.places()
 	if err != nil {
 		return errUsage{err}
 	}
