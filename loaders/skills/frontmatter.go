@@ -18,8 +18,9 @@ import (
 	"zenmcp/core/rawjson"
 )
 
-// maxFrontmatter is how many bytes the frontmatter may take.
-const maxFrontmatter = 64 << 10
+// maxFrontmatter is how many bytes the frontmatter may take. Those of people have
+// one or two thousand.
+const maxFrontmatter = 16 << 10
 
 // maxDepth is how deep values of the frontmatter may be nested.
 const maxDepth = 32
@@ -91,6 +92,9 @@ func parseYAML(text string) (root node, err error) {
 	if !utf8.ValidString(text) {
 		return node{}, errors.New("not valid UTF-8")
 	}
+	if deep(text) {
+		return node{}, errTooDeep
+	}
 	file, err := parser.ParseBytes([]byte(text), 0)
 	if err != nil {
 		return node{}, located(err)
@@ -114,6 +118,26 @@ func parseYAML(text string) (root node, err error) {
 	return root, nil
 }
 
+var errTooDeep = fmt.Errorf("nested more than %d levels deep", maxDepth)
+
+// deep reports brackets that are nested too deep, for which the parser takes time
+// that grows with their square. Brackets in texts count too; who has that many
+// does not mean YAML.
+func deep(text string) bool {
+	depth := 0
+	for _, c := range []byte(text) {
+		switch c {
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+	}
+	return false
+}
+
 // located words an error of the library with the line in SKILL.md, whose first
 // line is the marker.
 func located(err error) error {
@@ -126,7 +150,7 @@ func located(err error) error {
 
 func convert(n ast.Node, depth int) (node, error) {
 	if depth > maxDepth {
-		return node{}, fmt.Errorf("nested more than %d levels deep", maxDepth)
+		return node{}, errTooDeep
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:

@@ -176,7 +176,7 @@ type offer struct {
 const loadName = "load_skill"
 
 func (o *offer) Capabilities() []core.Capability {
-	caps := []core.Capability{{Kind: core.KindTool, Name: loadName}}
+	caps := []core.Capability{{Kind: core.KindTool, Name: loadName}, {Kind: core.KindTool, Name: subAgentName}}
 	for _, s := range o.skills {
 		caps = append(caps, core.Capability{Kind: core.KindSkill, Name: s.id})
 	}
@@ -188,15 +188,37 @@ func (o *offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]c
 	var tools []core.Tool
 	var errs []error
 	for _, c := range permitted {
-		switch {
-		case c.Kind != core.KindTool:
-		case len(t.skills) == 0:
-			errs = append(errs, core.Omission{Capability: c, Reason: "there is no skill that the agent may use"})
-		default:
-			tools = append(tools, t.load().Bind(scope))
+		if c.Kind != core.KindTool {
+			continue
+		}
+		define, reason := t.load, t.missing(scope, c.Name)
+		if c.Name == subAgentName {
+			define = t.subAgent
+		}
+		if reason != "" {
+			errs = append(errs, core.Omission{Capability: c, Reason: reason})
+		} else {
+			tools = append(tools, define().Bind(scope))
 		}
 	}
 	return tools, errors.Join(errs...)
+}
+
+// missing says why a tool is of no use to a scope; "" when it is of use.
+func (t *toolset) missing(scope *core.Scope, tool string) string {
+	if len(t.skills) == 0 {
+		return "there is no skill that the agent may use"
+	}
+	if tool == loadName {
+		return ""
+	}
+	if len(t.agents()) == 0 {
+		return "no skill that the agent may use says `sub-agent: true`"
+	}
+	if _, err := scope.Model(core.AgentDefinition{}); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // Skills are the permitted skills for clients that read them without a tool.
