@@ -209,6 +209,7 @@ func (s *textSearch) answer(how walked) (*core.Result, error) {
 	if how.aborted {
 		return core.FailJSON(abortedSearch{true, results})
 	}
+	truncated = truncated || how.late
 	if how.unreadable > 0 {
 		skipped[skipUnreadable] += how.unreadable
 	}

@@ -50,18 +50,25 @@ func glob() core.Definition {
 			return nil, err
 		}
 		files, full := found.sorted()
-		if !how.aborted && !full && how.unreadable == 0 {
+		if how == (walked{}) && !full {
 			return core.JSONResult(files)
 		}
-		answer := partialGlob{Aborted: how.aborted, Truncated: full, Files: files, Unreadable: how.unreadable}
-		switch {
-		case how.unreadable > 0:
-			answer.Note = fmt.Sprintf("%s could not be read, such as %v", core.Plural(how.unreadable, "folder"), how.firstError)
-		case full:
-			answer.Note = "there are more; use a narrower pattern or path"
-		}
-		return core.JSONResult(answer)
+		return core.JSONResult(partialGlob{how.aborted, full || how.late, files, how.unreadable, note(how, full)})
 	})
+}
+
+// note says in words what is missing in an answer.
+func note(how walked, full bool) string {
+	var notes []string
+	if how.late {
+		notes = append(notes, fmt.Sprintf("the search was ended after %d s; use a narrower pattern or path", maxWalk))
+	} else if full {
+		notes = append(notes, "there are more; use a narrower pattern or path")
+	}
+	if how.unreadable > 0 {
+		notes = append(notes, fmt.Sprintf("%s could not be read, such as %v", core.Plural(how.unreadable, "folder"), how.firstError))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // paths collects what a walk finds.

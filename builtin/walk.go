@@ -27,7 +27,10 @@ const (
 	readBuffer = 32 << 10
 	// maxHits is how many entries of one folder are handed over at once.
 	maxHits = 4096
-	// lastCall is how long a cancelled walk waits for its workers.
+	// maxWalk is how long a walk may take, in seconds. Clients give up after a
+	// minute, and then there is not even a part of the answer.
+	maxWalk = 45
+	// lastCall is how long a walk that is to end waits for its workers.
 	lastCall = 50 * time.Millisecond
 )
 
@@ -61,6 +64,7 @@ type walk struct {
 // walked is how a walk went.
 type walked struct {
 	aborted    bool  // the context ended first
+	late       bool  // it was ended after maxWalk
 	unreadable int   // folders that could not be read
 	firstError error // of those
 }
@@ -127,7 +131,7 @@ type worker struct {
 }
 
 // run walks, and returns when everything is done, when the context ends or found
-// wants no more, or when a folder does not answer. Progress goes to the call
+// wants no more, when it takes too long, or when a folder does not answer. Progress goes to the call
 // from the third second on.
 func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 	k.done = make(chan struct{})
@@ -151,21 +155,32 @@ func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 		case <-k.done:
 			return k.outcome(ctx, nil)
 		case <-ctx.Done():
-			k.stopped.Store(true)
-			select {
-			case <-k.done:
-			case <-time.After(lastCall):
-			}
+			k.end()
 			return k.outcome(ctx, nil)
 		case now := <-tick.C:
 			if err := k.watch(last, now); err != nil {
 				return k.outcome(ctx, err)
+			}
+			if seconds == maxWalk {
+				k.end()
+				how, err := k.outcome(ctx, nil)
+				how.late = true
+				return how, err
 			}
 			if n := k.reached.Load(); seconds > 2 && n > told {
 				told = n
 				call.Report(core.Progress{Done: float64(n), Message: core.Plural(int(n), "folder") + " read"})
 			}
 		}
+	}
+}
+
+// end stops the workers, and waits for them a moment.
+func (k *walk) end() {
+	k.stopped.Store(true)
+	select {
+	case <-k.done:
+	case <-time.After(lastCall):
 	}
 }
 
