@@ -160,7 +160,7 @@ func (s *textSearch) search(w *worker, in *folder, entries []entry) bool {
 		if w.walk.stopped.Load() {
 			return false
 		}
-		w.on(e.name)
+		w.on(in, e.name)
 		var hits []hit
 		var err error
 		if e.typ == 0 {

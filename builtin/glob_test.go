@@ -3,6 +3,7 @@ package builtin
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -266,4 +267,43 @@ func TestGlobKeepsBounds(t *testing.T) {
 		}
 	}
 	t.Error("no end")
+}
+
+// FuzzPattern reads any text as a pattern, and takes any name literally when
+// every character of it is escaped.
+func FuzzPattern(f *testing.F) {
+	for _, text := range []string{"**/*.go", "{a,b{1..3}}/[!x-]", `\[a\]`, "[[:alpha:]]", "!(a)", "../x/**/", "{,}{,}", "[]a]*?", "a[", `\`, "//a//b/.."} {
+		f.Add(text, "a.go")
+	}
+	f.Fuzz(func(t *testing.T, text, name string) {
+		if patterns, err := parsePattern(text); err == nil && name != "" {
+			for _, p := range patterns {
+				var nodes []*node
+				if len(p.segs) > 0 {
+					insert(&nodes, p.segs, p.dirs)
+				}
+				want := link(nodes)
+				for range 3 {
+					_, want = step(want, name, fs.ModeDir)
+				}
+			}
+		}
+		if name == "" || name == "." || name == ".." || len(name) > 1000 || strings.ContainsAny(name, "/\x00") {
+			return
+		}
+		var escaped strings.Builder
+		for i := range len(name) {
+			if name[i] < 0x80 {
+				escaped.WriteByte('\\')
+			}
+			escaped.WriteByte(name[i])
+		}
+		patterns, err := parsePattern(escaped.String())
+		if err != nil || len(patterns) != 1 || len(patterns[0].segs) != 1 {
+			t.Fatalf("%q = %v, %v", escaped.String(), patterns, err)
+		}
+		if s := patterns[0].segs[0]; s.kind != exact || !s.matches(name) {
+			t.Errorf("%q does not match %q", escaped.String(), name)
+		}
+	})
 }

@@ -312,7 +312,7 @@ func TestAttend(t *testing.T) {
 	})
 	t.Run("slow and cancelled", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 58500*time.Millisecond)
 			defer cancel()
 			var reports []string
 			call := &core.Call{Progress: func(p core.Progress) { reports = append(reports, fmt.Sprint(p.Done, ": ", p.Message)) }}

@@ -131,8 +131,8 @@ type worker struct {
 }
 
 // run walks, and returns when everything is done, when the context ends or found
-// wants no more, when it takes too long, or when a folder does not answer. Progress goes to the call
-// from the third second on.
+// wants no more, when it takes too long, or when a folder does not answer.
+// Progress goes to the call from the third second on.
 func (k *walk) run(ctx context.Context, call *core.Call) (walked, error) {
 	k.done = make(chan struct{})
 	if k.read == nil {
@@ -280,12 +280,11 @@ func (w *worker) do(ctx context.Context, j job) {
 	}
 }
 
-// on tells the watch that the worker goes on, with this name in the folder that
-// it was given.
-func (w *worker) on(name string) {
+// on tells the watch that the worker goes on, with this name in the folder.
+func (w *worker) on(in *folder, name string) {
 	w.walk.mu.Lock()
 	defer w.walk.mu.Unlock()
-	w.doing.name = name
+	w.doing = job{in: in, name: name}
 	w.turns++
 }
 
@@ -320,10 +319,13 @@ func (k *walk) missed(j job, err error) {
 	case j.first || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
 		k.fail(err)
 	default:
+		if j.in != nil { // else the error names the folder
+			err = about(j.given(), err)
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		if k.walked.unreadable++; k.walked.firstError == nil {
-			k.walked.firstError = fmt.Errorf("%q: %w", j.given(), err)
+			k.walked.firstError = err
 		}
 	}
 }
