@@ -174,10 +174,12 @@ func checkReport(t *testing.T, r clientReport, dir string) {
 	check(len(r.After) == 1 && r.After[0].Text == "true", "after the cancel: %v", r.After)
 }
 
+// inspector is the Inspector's program among the packages.
+const inspector = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+
 func TestInspector(t *testing.T) {
 	t.Parallel()
 	program(t)
-	const launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 	for _, era := range []string{"legacy", "auto", "modern"} {
 		for _, http := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s http=%v", era, http), func(t *testing.T) {
@@ -189,7 +191,7 @@ func TestInspector(t *testing.T) {
 				at := target(t, http, dir)
 				run := func(want string, args ...string) {
 					t.Helper()
-					args = slices.Concat([]string{launcher, "--cli", "--protocol-era", era}, args, at)
+					args = slices.Concat([]string{inspector, "--cli", "--protocol-era", era}, args, at)
 					out, errs, err := node(t, args...)
 					if err != nil || !strings.Contains(out, want) {
 						t.Errorf("%v: %v, want %q in\n%s%s", args, err, want, out, errs)
