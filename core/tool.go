@@ -142,16 +142,24 @@ func Define[In any](tool Tool, run func(ctx context.Context, call *Call, in In) 
 	if err != nil {
 		panic("core: tool " + tool.Name + ": " + err.Error())
 	}
-	tool.Run = func(ctx context.Context, call *Call) (*Result, error) {
-		fixed, notes, err := args.Check(call.Arguments)
+	tool.Run = args.around(func(ctx context.Context, call *Call, fixed json.RawMessage) (*Result, error) {
+		var in In
+		if err := json.Unmarshal(fixed, &in); err != nil {
+			return nil, decodeError(err)
+		}
+		return run(ctx, call, in)
+	})
+	return Definition{Tool: tool}
+}
+
+// around checks the arguments before run sees them, and notes what was ignored.
+func (a *Arguments) around(run func(context.Context, *Call, json.RawMessage) (*Result, error)) func(context.Context, *Call) (*Result, error) {
+	return func(ctx context.Context, call *Call) (*Result, error) {
+		fixed, notes, err := a.Check(call.Arguments)
 		if err != nil {
 			return nil, err
 		}
-		var in In
-		if err := json.Unmarshal(fixed, &in); err != nil {
-			return nil, withNotes(decodeError(err), notes)
-		}
-		res, err := run(ctx, call, in)
+		res, err := run(ctx, call, fixed)
 		if err != nil {
 			return nil, withNotes(err, notes)
 		}
@@ -159,11 +167,12 @@ func Define[In any](tool Tool, run func(ctx context.Context, call *Call, in In) 
 			res = &Result{}
 		}
 		for _, n := range notes {
-			res.Blocks = append(res.Blocks, Text(n))
+			if res.Whole == nil { // which is another program's, and passed on as it is
+				res.Blocks = append(res.Blocks, Text(n))
+			}
 		}
 		return res, nil
 	}
-	return Definition{Tool: tool}
 }
 
 // SchemaFor infers the input schema of a tool from the struct In. Slices and
