@@ -139,7 +139,6 @@ func TestWhoMayComeIn(t *testing.T) {
 		{"allowed page", open + "/mcp", []string{"Origin", "https://app.example"}, 200, "hello"},
 		{"no token", closed + "/mcp", nil, 401, "Authorization: Bearer"},
 		{"no token, unknown agent", closed + "/mcp/nope", nil, 401, ""},
-		{"no token for metrics", closed + "/mcp", nil, 401, ""},
 		{"other scheme", closed + "/mcp", []string{"Authorization", "Basic YWxpY2U6eA=="}, 401, ""},
 		{"wrong token", closed + "/mcp", bearer("wrong"), 401, "unknown token"},
 		{"expired token", closed + "/mcp", bearer("eve-secret"), 401, "expired at"},

@@ -31,11 +31,13 @@ func (a *agent) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 		}
 		return run.resume(ctx, req)
 	}
+	ctx, seen := a.observe(ctx, req)
 	tool, ok := c.published.Tool(req.Params.Name)
 	if !ok {
+		a.server.ended(seen, outcomeUnknown)
 		return nil, invalidParams("%v", c.published.UnknownTool(req.Params.Name))
 	}
-	run := &running{agent: a, client: c, tool: tool, modern: isModern, arguments: req.Params.Arguments}
+	run := &running{agent: a, client: c, tool: tool, modern: isModern, seen: seen}
 	caps := req.ClientCapabilities()
 	switch canAsk := caps != nil && caps.Elicitation != nil; {
 	case canAsk && isModern:
@@ -50,12 +52,12 @@ func (a *agent) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 
 // running is one call of a tool.
 type running struct {
-	agent     *agent
-	client    *client
-	tool      core.Tool
-	modern    bool
-	arguments json.RawMessage
-	elicit    func(context.Context, json.RawMessage) (json.RawMessage, error)
+	agent  *agent
+	client *client
+	tool   core.Tool
+	modern bool
+	seen   *observed
+	elicit func(context.Context, json.RawMessage) (json.RawMessage, error)
 
 	// The rest serves calls that may ask their client in the revision without
 	// sessions. Such a call outlives the request that began it: it is parked
@@ -89,12 +91,13 @@ func (r *running) report(ctx context.Context, session *mcp.ServerSession, token 
 }
 
 func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
-	defer r.agent.server.clients.use(r.client, true)()
-	call := &core.Call{Arguments: r.arguments, Elicit: r.elicit, Sessionless: r.modern}
+	s := r.agent.server
+	defer s.clients.use(r.client, true)()
+	call := &core.Call{Arguments: r.seen.arguments, Elicit: r.elicit, Sessionless: r.modern}
 	if progress != nil {
 		call.Progress = progress.report
 	}
-	return r.tool.Do(ctx, r.agent.server.log, call)
+	return s.run(ctx, r.seen, func(ctx context.Context) *core.Result { return r.tool.Do(ctx, s.log, call) })
 }
 
 func (r *running) result(res *core.Result) (mcp.Result, error) {

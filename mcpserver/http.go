@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -56,10 +57,11 @@ type gate struct {
 	hosts   []string
 	oauth   *oauth // nil without an issuer
 	log     *slog.Logger
+	metrics *metrics
 }
 
 func newGate(s *Server) *gate {
-	g := &gate{options: s.options.HTTP, log: s.log, hosts: s.options.HTTP.AllowedHosts}
+	g := &gate{options: s.options.HTTP, log: s.log, metrics: s.metrics, hosts: s.options.HTTP.AllowedHosts}
 	if u, err := url.Parse(g.options.PublicURL); err == nil && u.Host != "" {
 		g.hosts = append(slices.Clone(g.hosts), u.Host)
 	}
@@ -92,6 +94,9 @@ func (g *gate) guard(next func(http.ResponseWriter, *http.Request)) http.Handler
 			g.refuse(w, r, why)
 			return
 		}
+		if stream, ok := w.(*stream); ok {
+			stream.principal = who.name
+		}
 		if who != anybody {
 			r = r.WithContext(context.WithValue(r.Context(), principalKey{}, who))
 		}
@@ -101,6 +106,7 @@ func (g *gate) guard(next func(http.ResponseWriter, *http.Request)) http.Handler
 
 func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 	g.log.Debug("refused", "status", why.status, "reason", why.text, "from", r.RemoteAddr)
+	g.metrics.refused.WithLabelValues(why.reason).Inc()
 	if why.status == http.StatusUnauthorized || why.code != "" {
 		w.Header().Set("WWW-Authenticate", g.challenge(r, why))
 	}
@@ -108,7 +114,8 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 }
 
 // Handler serves all agents over streamable HTTP: the first at /mcp, each one at
-// /mcp/ID, and /healthz. One endpoint serves every revision of the protocol.
+// /mcp/ID; /healthz, and /metrics for whoever may call. One endpoint serves every
+// revision of the protocol.
 func (s *Server) Handler() http.Handler {
 	g := newGate(s)
 	endpoints := map[string]*endpoint{}
@@ -117,6 +124,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.Handle("GET /metrics", g.guard(s.metrics.handler().ServeHTTP))
 	if g.oauth != nil {
 		mux.HandleFunc(wellKnown, g.oauth.serveMetadata)
 		mux.HandleFunc(wellKnown+"/", g.oauth.serveMetadata)
@@ -135,7 +143,28 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.Handle("/mcp", serve)
 	mux.Handle("/mcp/{agent}", serve)
-	return mux
+	return s.entrance(mux)
+}
+
+// entrance is where every request comes in: it gets a name and, for debugging, a
+// line in the log.
+func (s *Server) entrance(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		id := r.Header.Get(headerRequest)
+		if id == "" || len(id) > 128 {
+			id = rand.Text()
+			r.Header.Set(headerRequest, id)
+		}
+		w.Header().Set(headerRequest, id)
+		stream := newStream(w)
+		defer func() {
+			stream.stop()
+			s.log.Debug("request", "id", id, "method", r.Method, "path", r.URL.Path, "status", stream.status, "principal", stream.principal,
+				"from", r.RemoteAddr, "took", time.Since(began))
+		}()
+		next.ServeHTTP(stream, r)
+	})
 }
 
 // ServeHTTP serves [Server.Handler] on a listener until ctx ends, then shuts down:
@@ -196,18 +225,17 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	stream := newStream(w)
-	defer stream.stop()
 	if sessionless {
 		decodeName(r.Header)
 		r.Header.Del(headerSession)
-		e.sessionless.ServeHTTP(stream, r)
+		e.sessionless.ServeHTTP(w, r)
 		return
 	}
 	if id := r.Header.Get(headerSession); id != "" {
 		clients := &e.agent.server.clients
 		c := clients.session(id, principalOf(r.Context()).name, e.agent)
 		if c == nil {
+			e.agent.server.metrics.refused.WithLabelValues("session").Inc()
 			http.Error(w, "session not found: initialize a new one", http.StatusNotFound)
 			return
 		}
@@ -217,7 +245,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.cancel(errSessionEnded)
 		}
 	}
-	e.sessions.ServeHTTP(stream, r)
+	e.sessions.ServeHTTP(w, r)
 }
 
 // isSessionless decides which revision a request speaks. The header decides

@@ -12,11 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"go.opentelemetry.io/otel/trace"
 
 	"zenmcp/core"
 	"zenmcp/core/wire"
@@ -44,6 +46,12 @@ type Options struct {
 	// MaxSessions is how many of them there may be; 0 is any number. Over it the
 	// one goes that was not used for the longest time.
 	MaxSessions int
+	// Limits bound what each principal may ask for.
+	Limits Limits
+	// Audit gets one line of JSON per call, each in one Write; nil gets none.
+	Audit io.Writer
+	// Tracer makes a span of each call; nil makes none.
+	Tracer trace.Tracer
 	// HTTP says who may come in over HTTP.
 	HTTP HTTPOptions
 }
@@ -54,6 +62,10 @@ type Server struct {
 	log     *slog.Logger
 	agents  []*agent
 	clients clients
+	limits  limiter
+	metrics *metrics
+	audit   *audit
+	tracer  trace.Tracer
 
 	// closing ends when the server shuts down; every call ends with it.
 	closing  context.Context
@@ -66,9 +78,13 @@ var errShutdown = errors.New("the server is shutting down")
 // New makes a server. It fails when an agent's scope cannot be made, for example
 // because the working directory lies outside the roots.
 func New(options Options) (*Server, error) {
-	s := &Server{options: options, log: options.Env.Log}
+	s := &Server{options: options, log: options.Env.Log, limits: limiter{Limits: options.Limits}, tracer: options.Tracer}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.metrics = newMetrics(s)
+	if options.Audit != nil {
+		s.audit = &audit{log: s.log, out: options.Audit}
 	}
 	s.clients.idle, s.clients.most = options.SessionTimeout, options.MaxSessions
 	s.closing, s.shutdown = context.WithCancelCause(context.Background())

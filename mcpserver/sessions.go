@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -78,6 +79,8 @@ type clients struct {
 	idle time.Duration // 0: none ends
 	most int           // 0: any number
 
+	evicted atomic.Int64
+
 	mu    sync.Mutex
 	byKey map[string]*client // by the id of the session, or agent and credential
 	order list.List          // of *client, the most recently used one first
@@ -139,6 +142,7 @@ func (cs *clients) add(key string, c *client) error {
 			c.cancel(errFull)
 			return fmt.Errorf("%d sessions are open: %w", cs.most, errFull)
 		}
+		cs.evicted.Add(1)
 		cs.remove(victim.Value.(*client), errEvicted)
 	}
 	if cs.byKey == nil {

@@ -60,7 +60,7 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request) bool {
 	if !ok {
 		return false
 	}
-	run := &running{agent: p.agent, client: c, tool: tool, arguments: params.arguments}
+	run := &running{agent: p.agent, client: c, tool: tool, seen: p.agent.observed(params.name, params.arguments)}
 	if init.Capabilities != nil && init.Capabilities.Elicitation != nil {
 		run.elicit = func(ctx context.Context, question json.RawMessage) (json.RawMessage, error) {
 			return elicit(ctx, session, question)
@@ -139,7 +139,7 @@ func parsePlainCall(params json.RawMessage) (plainCall, bool) {
 			if json.Unmarshal(m.Value, &meta) != nil {
 				return c, false
 			}
-			if _, ok := meta[mcp.MetaKeyProtocolVersion]; ok {
+			if meta[mcp.MetaKeyProtocolVersion] != nil || meta[traceParent] != nil {
 				return c, false
 			}
 			if token := meta["progressToken"]; token != nil && json.Unmarshal(token, &c.token) != nil {

@@ -18,9 +18,12 @@ type stream struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
-	mu    sync.Mutex
-	begun bool
-	timer *time.Timer // nil unless it is an event stream
+	principal string // for the access line
+
+	mu     sync.Mutex
+	begun  bool
+	status int         // 0 until it has begun
+	timer  *time.Timer // nil unless it is an event stream
 }
 
 func newStream(w http.ResponseWriter) *stream {
@@ -31,11 +34,11 @@ func newStream(w http.ResponseWriter) *stream {
 func (s *stream) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // begin looks at the headers before they are sent.
-func (s *stream) begin() {
+func (s *stream) begin(status int) {
 	if s.begun {
 		return
 	}
-	s.begun = true
+	s.begun, s.status = true, status
 	if strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream") {
 		s.Header().Set("X-Accel-Buffering", "no")
 		s.timer = time.AfterFunc(keepAlive, s.comment)
@@ -46,7 +49,7 @@ func (s *stream) begin() {
 func (s *stream) WriteHeader(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
+	s.begin(status)
 	s.ResponseWriter.WriteHeader(status)
 }
 
@@ -54,7 +57,7 @@ func (s *stream) WriteHeader(status int) {
 func (s *stream) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
+	s.begin(http.StatusOK)
 	if s.timer != nil {
 		s.timer.Reset(keepAlive)
 	}
@@ -66,7 +69,7 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) FlushError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.begin()
+	s.begin(http.StatusOK)
 	s.limit()
 	return s.control.Flush()
 }

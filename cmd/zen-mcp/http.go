@@ -32,6 +32,7 @@ type httpOptions struct {
 	allowedOrigins []string
 	sessionTimeout time.Duration
 	maxSessions    int
+	limits         mcpserver.Limits
 }
 
 func (h *httpOptions) register(set *pflag.FlagSet) {
@@ -43,6 +44,9 @@ func (h *httpOptions) register(set *pflag.FlagSet) {
 	set.StringSliceVar(&h.allowedOrigins, "allowed-origin", nil, "let web pages of this `ORIGIN` call, for example https://app.example; * is any")
 	set.DurationVar(&h.sessionTimeout, "session-timeout", 2*time.Hour, "end a session that nobody used for `TIME`")
 	set.IntVar(&h.maxSessions, "max-sessions", 1000, "keep at most `N` sessions; the one unused for longest makes room")
+	set.IntVar(&h.limits.Calls, "max-calls", 256, "let one client have `N` calls running; 0 is any number")
+	set.IntVar(&h.limits.PerMinute, "max-calls-per-minute", 0, "let one client begin `N` calls a minute; 0 is any number")
+	set.DurationVar(&h.limits.Timeout, "call-timeout", 10*time.Minute, "stop a call after `TIME`; 0 never does")
 }
 
 // apply sets the options that the flags are about.
@@ -59,6 +63,7 @@ func (h *httpOptions) apply(to *mcpserver.Options, log *slog.Logger) error {
 		return err
 	}
 	to.SessionTimeout, to.MaxSessions = h.sessionTimeout, h.maxSessions
+	to.Limits = h.limits
 	to.HTTP = mcpserver.HTTPOptions{
 		Tokens: tokens, OAuthIssuer: h.oauthIssuer, PublicURL: h.publicURL,
 		AllowedHosts: h.allowedHosts, AllowedOrigins: h.allowedOrigins,

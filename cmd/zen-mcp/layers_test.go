@@ -52,12 +52,19 @@ var homes = map[string][]string{
 	"github.com/landlock-lsm/go-landlock":    {"core/proc"},
 	"github.com/modelcontextprotocol/go-sdk": {"mcpserver", "core/wire", "loaders/mcps"},
 	"github.com/openai/openai-go/v3":         {"core/llm"},
+	"github.com/prometheus/client_golang":    {"mcpserver"},
 	"github.com/rogpeppe/go-internal":        {"cmd/zen-mcp_test"},
 	"github.com/spf13/pflag":                 {"cmd/zen-mcp"},
 	"github.com/tailscale/hujson":            {"configs"},
 	"golang.org/x/oauth2":                    {"loaders/mcps"},
 	"golang.org/x/sys":                       {"core", "core/proc", "mcpserver"},
+	"golang.org/x/time":                      {"mcpserver"},
 	"golang.org/x/text":                      {"builtin", "core"},
+
+	"go.opentelemetry.io/otel":                                        {"mcpserver", "loaders/mcps", "cmd/zen-mcp"},
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": {"cmd/zen-mcp"},
+	"go.opentelemetry.io/otel/sdk":                                    {"cmd/zen-mcp"},
+	"go.opentelemetry.io/otel/trace":                                  {"mcpserver", "cmd/zen-mcp"},
 }
 
 // A listed package is what `go list` tells about one.

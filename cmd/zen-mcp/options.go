@@ -31,9 +31,10 @@ type options struct {
 	logLevel     string
 	logFile      string
 
-	json   bool        // tools only
-	forget bool        // trust only
-	http   httpOptions // serve only
+	json     bool        // tools only
+	forget   bool        // trust only
+	http     httpOptions // serve only
+	auditLog string      // serve only
 
 	// signIn reaches a person who can sign in to an MCP server; nil if there is none.
 	signIn func(ctx context.Context, server, address string) error

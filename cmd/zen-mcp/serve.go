@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 
@@ -14,8 +15,11 @@ import (
 func serveCommand() command {
 	return command{
 		name: "serve", summary: "publish the agent as an MCP server on stdio, or over HTTP with --http",
-		flags: func(o *options, set *pflag.FlagSet) { o.http.register(set) },
-		run:   runServe,
+		flags: func(o *options, set *pflag.FlagSet) {
+			set.StringVar(&o.auditLog, "audit-log", "", "append a line of JSON to this `FILE` for each call: who called what, never with which arguments")
+			o.http.register(set)
+		},
+		run: runServe,
 	}
 }
 
@@ -54,14 +58,7 @@ func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserve
 	if err != nil {
 		return nil, nil, err
 	}
-	options := mcpserver.Options{Version: version, Env: sys.env, Agents: sys.agents, Dir: sys.dir, Roots: sys.roots}
-	if o.http.addr != "" {
-		err = o.http.apply(&options, sys.log)
-	}
-	var server *mcpserver.Server
-	if err == nil {
-		server, err = mcpserver.New(options)
-	}
+	server, err := sys.server(ctx, o)
 	if err == nil {
 		err = sys.logBoundary(ctx)
 	}
@@ -70,4 +67,28 @@ func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserve
 		return nil, nil, err
 	}
 	return sys, server, nil
+}
+
+func (s *system) server(ctx context.Context, o *options) (*mcpserver.Server, error) {
+	options := mcpserver.Options{Version: version, Env: s.env, Agents: s.agents, Dir: s.dir, Roots: s.roots}
+	if o.auditLog != "" {
+		f, err := os.OpenFile(o.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("--audit-log: %w", err)
+		}
+		s.onClose(f.Close)
+		options.Audit = f
+	}
+	tracer, stop, err := openTelemetry(ctx, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(stop)
+	options.Tracer = tracer
+	if o.http.addr != "" {
+		if err := o.http.apply(&options, s.log); err != nil {
+			return nil, err
+		}
+	}
+	return mcpserver.New(options)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"zenmcp/builtin"
 	"zenmcp/configs"
@@ -18,12 +19,23 @@ import (
 
 // A system is everything that the flags describe, ready for scopes.
 type system struct {
-	env    *core.Env
-	agents []core.AgentDefinition
-	dir    string // the working directory of every scope
-	roots  *core.Roots
-	log    *slog.Logger
-	close  func()
+	env     *core.Env
+	agents  []core.AgentDefinition
+	dir     string // the working directory of every scope
+	roots   *core.Roots
+	log     *slog.Logger
+	closers []func() error
+}
+
+// onClose has f called when the system ends, the last one given first.
+func (s *system) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+func (s *system) close() {
+	for _, f := range slices.Backward(s.closers) {
+		if err := f(); err != nil {
+			s.log.Warn("at the end", "error", err)
+		}
+	}
 }
 
 // assemble reads the configuration and discovers what there is. A file that
@@ -33,7 +45,7 @@ func assemble(ctx context.Context, o *options, std streams) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &system{log: log, close: func() { closeLog() }}
+	s := &system{log: log, closers: []func() error{closeLog}}
 	if err := s.load(ctx, o); err != nil {
 		s.close()
 		return nil, err

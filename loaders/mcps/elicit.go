@@ -112,6 +112,7 @@ const (
 
 // converse makes a call, in the modern era as often as the server needs input.
 func (s *session) converse(ctx context.Context, r *request) (json.RawMessage, error) {
+	r.meta = withTrace(ctx, r.meta)
 	fields := slices.Clip(r.fields)
 	busy := 0
 	for range maxRounds {
