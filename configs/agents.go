@@ -103,7 +103,7 @@ func builtinAgent() (Agent, error) {
 	if err != nil {
 		return Agent{}, err
 	}
-	def, warnings, err := decodeAgent(doc)
+	def, warnings, err := DecodeAgent(doc)
 	return Agent{AgentDefinition: def, Warnings: warnings}, err
 }
 
@@ -131,10 +131,11 @@ func ReadAgent(file string) (core.AgentDefinition, []*Problem, error) {
 	if err != nil {
 		return core.AgentDefinition{}, nil, err
 	}
-	return decodeAgent(doc)
+	return DecodeAgent(doc)
 }
 
-func decodeAgent(doc *Document) (core.AgentDefinition, []*Problem, error) {
+// DecodeAgent is [ReadAgent] for a file that has been read.
+func DecodeAgent(doc *Document) (core.AgentDefinition, []*Problem, error) {
 	var def core.AgentDefinition
 	v := validator{doc: doc}
 	if v.decode(&def) {

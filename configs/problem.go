@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"zenmcp/core"
 )
 
 // A Problem is something wrong in a file, and where: an error, or a warning when
@@ -35,6 +37,21 @@ func (p *Problem) Error() string {
 		b.WriteString(p.Field + ": ")
 	}
 	return b.String() + p.Err.Error()
+}
+
+// Omission says that something is not offered because of the problem. When the
+// file is no JSON at all the reason shows the place.
+func (p *Problem) Omission(c core.Capability) core.Omission {
+	o := core.Omission{Capability: c, Origin: p.File, Reason: p.Err.Error()}
+	if p.Line > 0 {
+		o.Origin = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+	}
+	if p.Field != "" {
+		o.Reason = p.Field + ": " + o.Reason
+	} else if excerpt := p.Excerpt(); excerpt != "" {
+		o.Reason += "\n" + excerpt
+	}
+	return o
 }
 
 func (p *Problem) Unwrap() error { return p.Err }

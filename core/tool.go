@@ -182,22 +182,8 @@ func SchemaFor[In any]() *jsonschema.Schema {
 	if err != nil {
 		panic("core: " + err.Error())
 	}
-	dropNull(s)
+	mendSchema(s)
 	return s
-}
-
-func dropNull(s *jsonschema.Schema) {
-	if s == nil {
-		return
-	}
-	if len(s.Types) == 2 && s.Types[0] == "null" {
-		s.Type, s.Types = s.Types[1], nil
-	}
-	dropNull(s.Items)
-	dropNull(s.AdditionalProperties)
-	for _, p := range s.Properties {
-		dropNull(p)
-	}
 }
 
 // decodeError words what is left for encoding/json to find: values that fit the

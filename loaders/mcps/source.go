@@ -15,7 +15,6 @@ package mcps
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -83,7 +82,9 @@ func (r *filesReader) file(path string) {
 	doc, err := configs.ReadFile(path)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			r.errs = append(r.errs, fileOmission(err))
+			for _, p := range configs.Problems(err) {
+				r.errs = append(r.errs, p.Omission(core.Capability{Kind: core.KindMCP}))
+			}
 		}
 		return
 	}
@@ -103,39 +104,11 @@ func (r *filesReader) file(path string) {
 		if p.server != "" && !p.usable {
 			r.offer.broken[p.server] = p.at.Error()
 		}
-		r.errs = append(r.errs, core.Omission{Capability: core.Capability{Kind: core.KindMCP, Name: p.server},
-			Origin: placeOf(p.at), Reason: reasonOf(p.at), Offered: p.usable})
+		o := p.at.Omission(core.Capability{Kind: core.KindMCP, Name: p.server})
+		o.Offered = p.usable
+		r.errs = append(r.errs, o)
 	}
 	r.taken = append(r.taken, settled...)
-}
-
-// placeOf is where a problem is, as editors and terminals link it.
-func placeOf(p *configs.Problem) string {
-	if p.Line == 0 {
-		return p.File
-	}
-	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-}
-
-// fileOmission is about a file of which nothing can be used.
-func fileOmission(err error) error {
-	var p *configs.Problem
-	if !errors.As(err, &p) {
-		return err
-	}
-	reason := reasonOf(p)
-	if excerpt := p.Excerpt(); excerpt != "" {
-		reason += "\n" + excerpt
-	}
-	return core.Omission{Capability: core.Capability{Kind: core.KindMCP}, Origin: placeOf(p), Reason: reason}
-}
-
-// reasonOf is a problem without its place.
-func reasonOf(p *configs.Problem) string {
-	if p.Field == "" {
-		return p.Err.Error()
-	}
-	return p.Field + ": " + p.Err.Error()
 }
 
 // An offer is the servers at one time.
