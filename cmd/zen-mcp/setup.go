@@ -15,6 +15,7 @@ import (
 	"zenmcp/core/llm"
 	"zenmcp/loaders/mcps"
 	"zenmcp/loaders/skills"
+	"zenmcp/loaders/subagents"
 )
 
 // A system is everything that the flags describe, ready for scopes.
@@ -99,6 +100,7 @@ func sources(places *configs.Places, o *options) []core.Source {
 		builtin.Source(),
 		skills.New(places),
 		mcps.New(mcps.Options{Places: places, Version: version, SignIn: o.signIn}),
+		subagents.New(places),
 	}
 }
 

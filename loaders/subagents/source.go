@@ -1,0 +1,181 @@
+// Package subagents makes tools of agents that are defined with a function: who
+// calls one gives an agent a task, with a conversation, permissions and perhaps a
+// model of its own, and gets its last message.
+//
+// The definitions are JSON files, one each. How an agent runs is [core.RunAgent];
+// here is what makes a file a tool, and how the call's arguments get into the
+// agent's messages (template.go).
+package subagents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// A Source is the sub-agents of all places.
+type Source struct{ places *configs.Places }
+
+var _ core.Source = (*Source)(nil)
+
+// New makes a source. It reads nothing yet.
+func New(places *configs.Places) *Source { return &Source{places} }
+
+// Discover reads the files *.json of every place, in byte order. The first one
+// with a function's name wins it (contract §6). A file that is no sub-agent costs
+// only itself (B52).
+func (s *Source) Discover(context.Context) (core.Offer, error) {
+	places, err := s.places.Of(core.KindSubagent)
+	o := &offer{}
+	errs := []error{err}
+	for _, place := range places {
+		files, err := filesOf(place.Path)
+		errs = append(errs, omissions(core.Capability{Kind: core.KindSubagent}, err)...)
+		for _, file := range files {
+			a, warnings, err := read(file)
+			c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
+			errs = append(errs, omissions(c, err)...)
+			if err != nil || slices.ContainsFunc(o.agents, func(b subAgent) bool { return a.name() == b.name() }) {
+				continue
+			}
+			o.agents = append(o.agents, a)
+			for _, w := range warnings {
+				omission := w.Omission(c)
+				omission.Offered = true
+				errs = append(errs, omission)
+			}
+		}
+	}
+	return o, errors.Join(errs...)
+}
+
+// omissions says that something is not offered, for each problem in err.
+func omissions(c core.Capability, err error) []error {
+	var errs []error
+	for _, p := range configs.Problems(err) {
+		errs = append(errs, p.Omission(c))
+	}
+	return errs
+}
+
+// filesOf lists the files in a folder that may be definitions. The folder need
+// not exist. Names that start with a dot belong to editors and systems.
+func filesOf(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var files []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, err
+}
+
+// A subAgent is a definition that can become a tool.
+type subAgent struct {
+	core.AgentDefinition
+	input     *jsonschema.Schema
+	arguments *core.Arguments
+}
+
+func (a subAgent) name() string {
+	if a.Function == nil {
+		return ""
+	}
+	return a.Function.Name
+}
+
+// read reads a file and checks what only a sub-agent needs.
+func read(file string) (subAgent, []*configs.Problem, error) {
+	doc, err := configs.ReadFile(file)
+	if err != nil {
+		return subAgent{}, nil, err
+	}
+	def, warnings, err := configs.DecodeAgent(doc)
+	if err != nil {
+		return subAgent{}, nil, err
+	}
+	a := subAgent{AgentDefinition: def}
+	if err := a.check(); err != nil {
+		return a, nil, doc.Problem(err)
+	}
+	return a, warnings, nil
+}
+
+func (a *subAgent) check() (err error) {
+	switch f := a.Function; {
+	case f == nil:
+		return errors.New("has no function, which would make it a sub-agent; other agents belong into the folder agents")
+	case f.Name == "":
+		return core.InField("function", core.InField("name", errors.New("is missing or empty")))
+	default:
+		if err := core.CheckName(f.Name); err != nil {
+			return core.InField("function", core.InField("name", err))
+		}
+		if a.input, err = core.ParseInput(f.Parameters); err == nil {
+			a.arguments, err = core.NewArguments(a.input, true)
+		}
+		if err != nil {
+			return core.InField("function", core.InField("parameters", err))
+		}
+	}
+	return a.checkMessages()
+}
+
+// checkMessages checks what the model's service would refuse at every call.
+func (a *subAgent) checkMessages() error {
+	roles := []string{"system", "developer", "user", "assistant"}
+	for i, m := range a.Messages {
+		if !slices.Contains(roles, m.Role) {
+			return core.InField("messages", core.InField(strconv.Itoa(i), core.InField("role", fmt.Errorf("%q is none of %q", m.Role, roles))))
+		}
+	}
+	if n := len(a.Messages); n == 0 || a.Messages[n-1].Role != "user" {
+		return core.InField("messages", errors.New("must end with a message of the role user: the model answers that"))
+	}
+	return nil
+}
+
+// An offer is the sub-agents at one time.
+type offer struct{ agents []subAgent }
+
+func (o *offer) Capabilities() []core.Capability {
+	all := make([]core.Capability, len(o.agents))
+	for i, a := range o.agents {
+		all[i] = core.Capability{Kind: core.KindSubagent, Name: a.name()}
+	}
+	return all
+}
+
+// Instantiate makes a tool of each sub-agent whose model can be used from the
+// scope.
+func (o *offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]core.Tool, error) {
+	var tools []core.Tool
+	var left []error
+	for _, a := range o.agents {
+		c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
+		if !slices.Contains(permitted, c) {
+			continue
+		}
+		if _, err := scope.Model(a.AgentDefinition); err != nil {
+			left = append(left, core.Omission{Capability: c, Reason: err.Error()})
+			continue
+		}
+		tools = append(tools, a.definition().Bind(scope))
+	}
+	return tools, errors.Join(left...)
+}
