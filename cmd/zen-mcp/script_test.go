@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize, "chat": chat},
 	})
 }
 

@@ -32,41 +32,72 @@ var _ core.Source = (*Source)(nil)
 // New makes a source. It reads nothing yet.
 func New(places *configs.Places) *Source { return &Source{places} }
 
-// Discover reads the files *.json of every place, in byte order. The first one
-// with a function's name wins it (contract §6). A file that is no sub-agent costs
-// only itself (B52).
+// Discover reads the files *.json of every place, in byte order, and the factory's
+// sub-agents as long as the home has no folder for its own. The first one with a
+// function's name wins it (contract §6). A file that is no sub-agent costs only
+// itself (B52).
 func (s *Source) Discover(context.Context) (core.Offer, error) {
 	places, err := s.places.Of(core.KindSubagent)
-	o := &offer{}
-	errs := []error{err}
+	r := reader{offer: &offer{}, errs: []error{err}}
 	for _, place := range places {
 		files, err := filesOf(place.Path)
-		errs = append(errs, omissions(core.Capability{Kind: core.KindSubagent}, err)...)
+		r.omit(core.Capability{Kind: core.KindSubagent}, err)
 		for _, file := range files {
-			a, warnings, err := read(file)
-			c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
-			errs = append(errs, omissions(c, err)...)
-			if err != nil || slices.ContainsFunc(o.agents, func(b subAgent) bool { return a.name() == b.name() }) {
-				continue
-			}
-			o.agents = append(o.agents, a)
-			for _, w := range warnings {
-				omission := w.Omission(c)
-				omission.Offered = true
-				errs = append(errs, omission)
-			}
+			r.add(configs.ReadFile(file))
 		}
 	}
-	return o, errors.Join(errs...)
+	if _, err := os.Stat(filepath.Join(s.places.Home, folderName)); s.places.Home == "" || errors.Is(err, fs.ErrNotExist) {
+		r.factory()
+	}
+	return r.offer, errors.Join(r.errs...)
 }
 
-// omissions says that something is not offered, for each problem in err.
-func omissions(c core.Capability, err error) []error {
-	var errs []error
+// folderName is the folder of sub-agents in a home.
+const folderName = "sub-agents"
+
+// A reader makes an offer of files, those that win first.
+type reader struct {
+	offer *offer
+	errs  []error
+}
+
+// omit says that something is not offered, for each problem in err.
+func (r *reader) omit(c core.Capability, err error) {
 	for _, p := range configs.Problems(err) {
-		errs = append(errs, p.Omission(c))
+		r.errs = append(r.errs, p.Omission(c))
 	}
-	return errs
+}
+
+func (r *reader) add(doc *configs.Document, err error) {
+	var a subAgent
+	var warnings []*configs.Problem
+	if err == nil {
+		a, warnings, err = decode(doc)
+	}
+	c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
+	r.omit(c, err)
+	if err != nil || slices.ContainsFunc(r.offer.agents, func(b subAgent) bool { return a.name() == b.name() }) {
+		return
+	}
+	r.offer.agents = append(r.offer.agents, a)
+	for _, w := range warnings {
+		omission := w.Omission(c)
+		omission.Offered = true
+		r.errs = append(r.errs, omission)
+	}
+}
+
+func (r *reader) factory() {
+	files, err := fs.Glob(configs.Defaults(), folderName+"/*.json")
+	r.omit(core.Capability{Kind: core.KindSubagent}, err)
+	for _, file := range files {
+		text, err := fs.ReadFile(configs.Defaults(), file)
+		if err != nil {
+			r.omit(core.Capability{Kind: core.KindSubagent}, err)
+			continue
+		}
+		r.add(configs.Parse(file, text))
+	}
 }
 
 // filesOf lists the files in a folder that may be definitions. The folder need
@@ -99,12 +130,8 @@ func (a subAgent) name() string {
 	return a.Function.Name
 }
 
-// read reads a file and checks what only a sub-agent needs.
-func read(file string) (subAgent, []*configs.Problem, error) {
-	doc, err := configs.ReadFile(file)
-	if err != nil {
-		return subAgent{}, nil, err
-	}
+// decode makes a sub-agent of a file, and checks what only a sub-agent needs.
+func decode(doc *configs.Document) (subAgent, []*configs.Problem, error) {
 	def, warnings, err := configs.DecodeAgent(doc)
 	if err != nil {
 		return subAgent{}, nil, err

@@ -37,6 +37,9 @@ func load[T any](t *testing.T, file string) []T {
 func sourceOf(t *testing.T, dirs ...string) core.Source {
 	t.Helper()
 	empty := t.TempDir()
+	if err := os.Mkdir(filepath.Join(empty, "sub-agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	places, err := configs.Find(configs.Options{
 		Home: empty, Project: empty, SubAgents: dirs, UserHome: empty, Getenv: func(string) string { return "" },
 	})
@@ -141,6 +144,32 @@ func TestOmissions(t *testing.T) {
 		if len(omissions) != 1 || omissions[0].Kind != core.KindSubagent || !strings.Contains(omissions[0].Origin+": "+omissions[0].Reason, want) {
 			t.Errorf("%s: omitted %+v, want %q", in, omissions, want)
 		}
+	}
+}
+
+// TestFactory checks when the factory's sub-agent is there.
+func TestFactory(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	names := func() []core.Capability {
+		places, err := configs.Find(configs.Options{Home: home, Project: home, UserHome: home, Getenv: func(string) string { return "" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		offer, err := subagents.New(places).Discover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offer.Capabilities()
+	}
+	if got := names(); !slices.Equal(got, []core.Capability{{Kind: core.KindSubagent, Name: "sub_agent_default"}}) {
+		t.Errorf("in an empty home there is %v", got)
+	}
+	if err := os.Mkdir(filepath.Join(home, "sub-agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); len(got) > 0 {
+		t.Errorf("in a home with an empty folder there is %v", got)
 	}
 }
 
