@@ -27,7 +27,11 @@ type fileSearcher struct {
 	buf           []byte
 
 	hits   []hit
-	passed int // lines of the file before the block
+	passed int // lines of the file before the last hit, or before the block
+}
+
+func newFileSearcher(e *lineExpression, limit, maxLineLength int) *fileSearcher {
+	return &fileSearcher{finder: e.finder(), limit: limit, maxLineLength: maxLineLength, buf: make([]byte, 0, searchBlock+1)}
 }
 
 // entry searches a regular file in a folder.
@@ -41,13 +45,10 @@ func (s *fileSearcher) entry(ctx context.Context, in *folder, name string, maxSi
 	case err != nil:
 		return nil, err
 	}
-	if cap(data) > cap(s.buf) {
-		s.buf = data[:0]
-	}
 	if err := s.begin(data); err != nil {
 		return nil, err
 	}
-	err = s.search(withoutBOM(data))
+	_, err = s.search(withoutBOM(data))
 	return s.hits, err
 }
 
@@ -86,9 +87,11 @@ func (s *fileSearcher) stream(r io.Reader) error {
 		if !atEnd {
 			lines = buf[:bytes.LastIndexByte(buf, '\n')+1]
 		}
-		if err := s.search(lines); err != nil || atEnd || len(s.hits) == s.limit {
+		counted, err := s.search(lines)
+		if err != nil || atEnd || len(s.hits) == s.limit {
 			return err
 		}
+		s.passed += bytes.Count(lines[counted:], []byte{'\n'})
 		if len(lines) > 0 {
 			buf = append(buf[:0], buf[len(lines):]...)
 		} else if cap(buf) < maxLine {
@@ -111,23 +114,19 @@ func (s *fileSearcher) begin(head []byte) error {
 
 func withoutBOM(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// search adds the hits in whole lines, up to the limit.
-func (s *fileSearcher) search(lines []byte) error {
-	counted, from := 0, 0
-	for len(s.hits) < s.limit {
+// search adds the hits in whole lines, up to the limit. It has counted the lines
+// in the first bytes.
+func (s *fileSearcher) search(lines []byte) (counted int, err error) {
+	for from := 0; len(s.hits) < s.limit; {
 		line, ok, err := s.finder.next(lines, from)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			break
+		if err != nil || !ok {
+			return counted, err
 		}
 		s.passed += bytes.Count(lines[counted:line.start], []byte{'\n'})
 		s.hits = append(s.hits, s.hit(line))
 		counted, from = line.start, line.end+1
 	}
-	s.passed += bytes.Count(lines[counted:], []byte{'\n'})
-	return nil
+	return counted, nil
 }
 
 // hit is how the answer shows a line.
@@ -149,6 +148,9 @@ func (s *fileSearcher) hit(line foundLine) hit {
 // with an ellipsis where it was cut: the first, if the match from byte from to
 // byte to is among them, or those around the match.
 func excerpt(text []byte, from, to, limit int) (content string, cut bool) {
+	if len(text) <= limit {
+		return string(text), false
+	}
 	size := utf8.RuneCount(text)
 	if size <= limit {
 		return string(text), false

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"zenmcp/core"
 )
@@ -129,6 +130,8 @@ func (s *textSearch) file(path core.Path) error {
 	select {
 	case err := <-done:
 		return err
+	case <-time.After(maxWalk * time.Second):
+		return fmt.Errorf("the search was ended after %d s; %q is too big for it", maxWalk, path.Given)
 	case <-s.ctx.Done():
 		return context.Cause(s.ctx)
 	}
@@ -141,7 +144,7 @@ func (s *textSearch) folder(call *core.Call, in findTextInput) (walked, error) {
 		return walked{}, err
 	}
 	s.maxFileSize = cmp.Or(s.maxFileSize, maxFileSize)
-	how, err := (&walk{selection: sel, found: s.search, batch: 32}).run(s.ctx, call)
+	how, err := (&walk{selection: sel, found: s.search, batch: 32, beyond: s.found.beyond}).run(s.ctx, call)
 	if err == nil && s.slow.Load() >= maxSlowFiles {
 		err = fmt.Errorf("regex %q takes too long: there are too many ways in which it may match, and %d files took more than %v each; "+
 			"make it simpler, without repetitions of repetitions, lookaround and back references", core.Clip(in.Regex, 200), maxSlowFiles, maxBacktracking)
@@ -185,7 +188,7 @@ func (s *textSearch) searcher(w *worker) *fileSearcher {
 	defer s.mu.Unlock()
 	f := s.searchers[w]
 	if f == nil {
-		f = &fileSearcher{finder: s.expr.finder(), limit: s.found.limit + 1, maxLineLength: s.maxLineLength}
+		f = newFileSearcher(s.expr, s.found.limit+1, s.maxLineLength)
 		s.searchers[w] = f
 	}
 	return f
@@ -196,6 +199,7 @@ type searchAnswer struct {
 	TotalMatches int                `json:"totalMatches"`
 	Truncated    bool               `json:"truncated"`
 	Skipped      map[skipReason]int `json:"skipped,omitempty"`
+	Note         string             `json:"note,omitempty"`
 	Results      []fileHits         `json:"results"`
 }
 
@@ -207,7 +211,7 @@ type abortedSearch struct {
 func (s *textSearch) answer(how walked) (*core.Result, error) {
 	results, truncated, skipped := s.found.sorted()
 	if how.aborted {
-		return core.FailJSON(abortedSearch{true, results})
+		return core.JSONResult(abortedSearch{true, results})
 	}
 	truncated = truncated || how.late
 	if how.unreadable > 0 {
@@ -220,5 +224,5 @@ func (s *textSearch) answer(how walked) (*core.Result, error) {
 	for _, f := range results {
 		total += len(f.Matches)
 	}
-	return core.JSONResult(searchAnswer{total, truncated, skipped, results})
+	return core.JSONResult(searchAnswer{total, truncated, skipped, note(how, false), results})
 }

@@ -31,7 +31,8 @@ type lineExpression struct {
 	re     *regexp.Regexp // nil, or what matches the same lines and, if
 	same   jsSameness     // is sameMatch, in the same places
 	filter *syntax.Prog   // nil, or what matches those lines at least
-	needle needle         // empty, or in every match
+
+	needles []needle // empty, or every match holds one of them
 }
 
 // textExpression wants lines that hold text.
@@ -39,7 +40,7 @@ func textExpression(text string) (*lineExpression, error) {
 	if strings.Contains(text, "\n") {
 		return nil, fmt.Errorf("text %q holds a line break, and lines are searched one by one; search for one of its lines", core.Clip(text, 80))
 	}
-	return &lineExpression{text: []byte(text), needle: newNeedle(text)}, nil
+	return &lineExpression{text: []byte(text), needles: []needle{newNeedle(text)}}, nil
 }
 
 // regexExpression wants lines that match a JavaScript expression without flags.
@@ -66,9 +67,7 @@ func regexExpression(expr string) (*lineExpression, error) {
 	if err != nil {
 		return e, nil // too big for RE2, or a property that it does not know
 	}
-	if n := newNeedle(requiredLiteral(parsed)); n.selective() {
-		e.needle = n
-	}
+	e.needles = needlesOf(parsed)
 	if e.filter, err = syntax.Compile(parsed.Simplify()); err != nil {
 		return nil, err
 	}
@@ -85,10 +84,11 @@ type lineFinder struct {
 	js       *regexp2.Regexp
 	deadline time.Time // of js, for the file
 	runes    []rune
+	ahead    []int // where the needles are next in the buffer; its length if nowhere
 }
 
 func (e *lineExpression) finder() *lineFinder {
-	f := &lineFinder{lineExpression: e}
+	f := &lineFinder{lineExpression: e, ahead: make([]int, len(e.needles))}
 	if e.filter != nil {
 		f.dfa = newLineDFA(e.filter)
 	}
@@ -113,8 +113,8 @@ type foundLine struct {
 }
 
 // next finds the first wanted line from the line on that begins at from. The
-// buffer holds whole lines. What is not UTF-8 counts, and reads, as U+FFFD, as in
-// readFile.
+// buffer holds whole lines, and is asked about from its beginning on. What is not
+// UTF-8 counts, and reads, as U+FFFD, as in readFile.
 func (f *lineFinder) next(buf []byte, from int) (line foundLine, ok bool, err error) {
 	for from < len(buf) {
 		at := f.candidate(buf, from)
@@ -128,7 +128,7 @@ func (f *lineFinder) next(buf []byte, from int) (line foundLine, ok bool, err er
 		}
 		from = line.end + 1
 		whole := buf[line.start:line.end]
-		if len(f.needle.text) > 0 && f.dfa != nil && f.dfa.find(whole, 0) < 0 {
+		if len(f.needles) > 0 && f.dfa != nil && f.dfa.find(whole, 0) < 0 {
 			continue
 		}
 		line.text = bytes.TrimSuffix(whole, []byte("\r"))
@@ -149,15 +149,30 @@ func (f *lineFinder) next(buf []byte, from int) (line foundLine, ok bool, err er
 // wanted, -1 if there is none.
 func (f *lineFinder) candidate(buf []byte, from int) int {
 	switch {
-	case len(f.needle.text) > 0:
-		if n := f.needle.index(buf[from:]); n >= 0 {
-			return from + n
-		}
-		return -1
+	case len(f.needles) > 0:
+		return f.needle(buf, from)
 	case f.dfa != nil:
 		return f.dfa.find(buf, from)
 	}
 	return from
+}
+
+// needle returns the position of the next needle, -1 if there is none.
+func (f *lineFinder) needle(buf []byte, from int) int {
+	next := len(buf)
+	for i := range f.needles {
+		if at := f.ahead[i]; from == 0 || at < from {
+			f.ahead[i] = len(buf)
+			if n := f.needles[i].index(buf[from:]); n >= 0 {
+				f.ahead[i] = from + n
+			}
+		}
+		next = min(next, f.ahead[i])
+	}
+	if next == len(buf) {
+		return -1
+	}
+	return next
 }
 
 // match returns where the expression matches the line first, from < 0 if it does

@@ -67,32 +67,66 @@ func (n needle) index(buf []byte) int {
 	return -1
 }
 
-// requiredLiteral returns the best text that is in every match of the
-// expression, or "".
-func requiredLiteral(re *syntax.Regexp) string {
+// maxNeedles is how many texts are looked for at a time. Each is a pass over the
+// buffer, and an automaton does all in one.
+const maxNeedles = 6
+
+// needlesOf returns needles of which every match of the expression holds one;
+// nil if there are none that are rare enough to help.
+func needlesOf(re *syntax.Regexp) []needle {
+	texts := requiredTexts(re)
+	if len(texts) > maxNeedles {
+		return nil
+	}
+	var all []needle
+	for _, text := range texts {
+		n := newNeedle(text)
+		if !n.selective() {
+			return nil
+		}
+		all = append(all, n)
+	}
+	return all
+}
+
+// requiredTexts returns the best texts of which every match holds one.
+func requiredTexts(re *syntax.Regexp) []string {
 	switch re.Op {
 	case syntax.OpLiteral:
-		return literalText(re)
+		if text := literalText(re); text != "" {
+			return []string{text}
+		}
 	case syntax.OpCapture, syntax.OpPlus:
-		return requiredLiteral(re.Sub[0])
+		return requiredTexts(re.Sub[0])
 	case syntax.OpRepeat:
 		if re.Min > 0 {
-			return requiredLiteral(re.Sub[0])
+			return requiredTexts(re.Sub[0])
 		}
+	case syntax.OpAlternate:
+		var all []string
+		for _, sub := range re.Sub {
+			texts := requiredTexts(sub)
+			if texts == nil {
+				return nil
+			}
+			all = append(all, texts...)
+		}
+		return all
 	case syntax.OpConcat:
-		best, run := "", ""
+		var best []string
+		run := ""
 		for _, sub := range re.Sub {
 			if text := literalText(sub); text != "" {
 				run += text
-				best = better(best, run)
+				best = better(best, []string{run})
 				continue
 			}
 			run = ""
-			best = better(best, requiredLiteral(sub))
+			best = better(best, requiredTexts(sub))
 		}
 		return best
 	}
-	return ""
+	return nil
 }
 
 // literalText is the text of a literal; "" if it is something else, or could
@@ -105,17 +139,21 @@ func literalText(re *syntax.Regexp) string {
 	return text
 }
 
-// better returns the text that is likely to be met less often.
-func better(a, b string) string {
-	score := func(text string) int {
-		n := newNeedle(text)
-		if text == "" {
-			return 0
-		}
-		return 1 + rarity(n.text[n.rare]) + 10*min(len(text), 5)
-	}
-	if score(b) > score(a) {
+// better returns the texts that are likely to be met less often.
+func better(a, b []string) []string {
+	if worth(b) > worth(a) {
 		return b
 	}
 	return a
+}
+
+func worth(texts []string) int {
+	least := 0
+	for i, text := range texts {
+		n := newNeedle(text)
+		if w := 1 + rarity(n.text[n.rare]) + 10*min(len(text), 5); i == 0 || w < least {
+			least = w
+		}
+	}
+	return least
 }

@@ -46,6 +46,10 @@ type walk struct {
 	// batch, if not 0, is the most entries that are handed over at once, and
 	// batches of one folder go to different workers: for a found that takes long.
 	batch int
+	// beyond, if not nil, reports whether nothing at or below a path is wanted
+	// any more. What has smaller names then comes first, as far as several
+	// workers can keep to that.
+	beyond func(path string) bool
 	// read reads a folder; nil is (*core.Folder).Read. Tests put in one that hangs.
 	read func(f *core.Folder, buf []byte, visit func(string, fs.FileMode) bool) error
 
@@ -108,6 +112,14 @@ type job struct {
 	first      bool   // the walk begins here
 	self       bool   // it is a result if it is a folder
 	want, skip []*node
+}
+
+// shown is the path of the job's folder as results show it.
+func (j job) shown() string {
+	if j.in != nil {
+		return j.in.path + j.name + "/"
+	}
+	return j.path
 }
 
 // given is the path of the job's folder for messages.
@@ -266,6 +278,7 @@ func (w *worker) do(ctx context.Context, j job) {
 	case k.stopped.Load():
 	case j.entries != nil:
 		w.handOver(j.in, j.entries)
+	case k.beyond != nil && k.beyond(j.shown()):
 	default:
 		f, err := w.openFolder(ctx, j)
 		if err != nil {
@@ -292,7 +305,7 @@ func (w *worker) openFolder(ctx context.Context, j job) (*folder, error) {
 	f := &folder{start: j.start, path: j.path, want: j.want, skip: j.skip}
 	var err error
 	if j.in != nil {
-		f.start, f.path = j.in.start, j.in.path+j.name+"/"
+		f.start, f.path = j.in.start, j.shown()
 		f.Folder, err = j.in.Folder.Folder(j.name)
 	} else {
 		f.Folder, err = j.start.at(j.path).OpenFolder(ctx)
@@ -362,6 +375,10 @@ func (w *worker) list(ctx context.Context, f *folder, j job) {
 	}
 	if err != nil {
 		k.missed(j, err)
+	}
+	if k.beyond != nil {
+		slices.SortFunc(w.subs, func(a, b job) int { return strings.Compare(b.name, a.name) }) // the last is taken first
+		slices.SortFunc(w.hits, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	}
 	rest := w.hits
 	for k.batch > 0 && len(rest) > k.batch {
