@@ -24,6 +24,24 @@ func patience(size int64) time.Duration {
 	return PathDeadline + time.Duration(size/slow)*time.Second
 }
 
+// Within runs an operation on files that no scope confines, such as those of a
+// configuration, within [PathDeadline]. path is what the error names when it does
+// not come back. ctx ends the wait too.
+func Within[T any](ctx context.Context, path string, op func() (T, error)) (T, error) {
+	type outcome struct {
+		v   T
+		err error // has its words already
+	}
+	o, err := within(ctx, Path{Given: path}, PathDeadline, func() (outcome, error) {
+		v, err := op()
+		return outcome{v, err}, nil
+	})
+	if err != nil {
+		return o.v, err
+	}
+	return o.v, o.err
+}
+
 // on runs one operation on a path within the deadline, see [at].
 func on[T any](ctx context.Context, p Path, follow bool, op func(tree, string) (T, error)) (T, error) {
 	return within(ctx, p, PathDeadline, func() (T, error) { return at(p, follow, op) })

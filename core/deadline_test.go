@@ -89,6 +89,23 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		wrong := errors.New("wrong")
+		if v, err := Within(t.Context(), "/x", func() (int, error) { return 1, wrong }); v != 1 || err != wrong {
+			t.Errorf("got %v and %v, want what the operation gave", v, err)
+		}
+		answer := make(chan struct{})
+		start := time.Now()
+		_, err := Within(t.Context(), "/x", func() (int, error) { <-answer; return 0, nil })
+		if took := time.Since(start); took != PathDeadline || !errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(err.Error(), `"/x" did not answer`) {
+			t.Errorf("an operation that does not come back: %v after %v", err, took)
+		}
+		close(answer)
+	})
+}
+
 // TestWriteDeadline gives big files more time.
 func TestWriteDeadline(t *testing.T) {
 	t.Parallel()

@@ -130,11 +130,15 @@ func readAll(file *os.File) ([]byte, fs.FileInfo, error) {
 // Text is what load_skill answers: where the skill is, which files it has, and
 // its SKILL.md whole.
 func (f *folder) Text(ctx context.Context) (string, error) {
+	return core.Within(ctx, f.dir, func() (string, error) { return f.text(ctx) })
+}
+
+func (f *folder) text(ctx context.Context) (string, error) {
 	data, _, err := f.readManifest()
 	if err != nil {
 		return "", f.explain(err)
 	}
-	files, err := f.List(ctx)
+	files, err := f.list(ctx)
 	if err != nil {
 		return "", f.explain(err)
 	}
@@ -169,6 +173,10 @@ func isJunk(name string) bool {
 }
 
 func (f *folder) List(ctx context.Context) ([]core.SkillFile, error) {
+	return core.Within(ctx, f.dir, func() ([]core.SkillFile, error) { return f.list(ctx) })
+}
+
+func (f *folder) list(ctx context.Context) ([]core.SkillFile, error) {
 	found, err := f.walk(ctx)
 	if err != nil {
 		return nil, err
@@ -225,15 +233,17 @@ func (f *folder) walk(ctx context.Context) ([]foundFile, error) {
 }
 
 func (f *folder) Read(ctx context.Context, path string) ([]byte, error) {
-	if path == manifestName {
-		data, _, err := f.readManifest()
+	return core.Within(ctx, f.dir, func() ([]byte, error) {
+		if path == manifestName {
+			data, _, err := f.readManifest()
+			return data, err
+		}
+		data, _, err := f.read(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%q of the skill %q: %w", path, f.id, err)
+		}
 		return data, err
-	}
-	data, _, err := f.read(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%q of the skill %q: %w", path, f.id, err)
-	}
-	return data, err
+	})
 }
 
 // read reads a file that List gives.
@@ -265,6 +275,10 @@ func (f *folder) read(path string) ([]byte, fs.FileInfo, error) {
 }
 
 func (f *folder) Describe(ctx context.Context) (core.SkillManifest, error) {
+	return core.Within(ctx, f.dir, func() (core.SkillManifest, error) { return f.describe(ctx) })
+}
+
+func (f *folder) describe(ctx context.Context) (core.SkillManifest, error) {
 	m, err := f.current()
 	if err == nil {
 		err = m.unlisted

@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -172,4 +173,15 @@ func write(t testing.TB, root, path, text string) {
 
 func plain(name string) string {
 	return "---\nname: " + name + "\ndescription: about " + name + "\n---\n# " + name + "\n"
+}
+
+func TestDiscoverEndsWithContext(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, "x/SKILL.md", plain("x"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := core.Discover(ctx, newSource(t, root, root)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
 }

@@ -48,7 +48,7 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	errs := []error{err}
 	var found []*folder
 	for _, place := range places {
-		ids, err := subfolders(place.Path)
+		ids, err := core.Within(ctx, place.Path, func() ([]string, error) { return subfolders(place.Path) })
 		if err != nil {
 			errs = append(errs, core.Omission{Capability: core.Capability{Kind: core.KindSkill}, Origin: place.Path, Reason: err.Error()})
 		}
@@ -122,18 +122,16 @@ func readManifests(ctx context.Context, found []*folder) []outcome {
 	out := make([]outcome, len(found))
 	var wg sync.WaitGroup
 	next := make(chan int)
-	for range runtime.GOMAXPROCS(0) {
+	for range 4 * runtime.GOMAXPROCS(0) { // most of the time they wait for the disk
 		wg.Go(func() {
 			for i := range next {
-				out[i].m, out[i].err = found[i].current()
+				f := found[i]
+				out[i].m, out[i].err = core.Within(ctx, f.dir, f.current)
 			}
 		})
 	}
 	for i := range found {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- i
+		next <- i // also when ctx has ended, which Within notices
 	}
 	close(next)
 	wg.Wait()
