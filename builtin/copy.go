@@ -48,8 +48,7 @@ func copyFiles() core.Definition {
 				return nil, err
 			}
 		}
-		c := copier{}
-		if err := c.check(ctx, src, info, dest); err != nil {
+		if _, err := copyable(ctx, src, info, dest); err != nil {
 			return nil, err
 		}
 		if !info.IsDir() && os.IsPathSeparator(in.Dest[len(in.Dest)-1]) {
@@ -59,8 +58,7 @@ func copyFiles() core.Definition {
 			return nil, err
 		}
 		if err := attend(ctx, call, "copied", func(ctx context.Context, s *steps) error {
-			c.steps = s
-			return c.copy(ctx, src, dest)
+			return (&copier{steps: s}).copy(ctx, src, dest)
 		}); err != nil {
 			return nil, err
 		}
@@ -91,28 +89,37 @@ type copier struct {
 	moving bool
 }
 
-// check reports why something cannot be copied to dest. It is nil if nothing is
-// there, or something that is replaced or merged with.
-func (c *copier) check(ctx context.Context, src core.Path, info fs.FileInfo, dest core.Path) error {
+// copyable describes what is at dest, nil if nothing is, and reports why src,
+// which is info, cannot replace it or be merged with it.
+func copyable(ctx context.Context, src core.Path, info fs.FileInfo, dest core.Path) (there fs.FileInfo, err error) {
 	if what := special(info.Mode()); what != "" {
-		return fmt.Errorf("%q is a %s, which cannot be copied", src.Given, what)
+		return nil, fmt.Errorf("%q is a %s, which cannot be copied", src.Given, what)
 	}
-	there, err := dest.Lstat(ctx)
+	there, err = dest.Lstat(ctx)
 	switch {
 	case absent(err):
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	case os.SameFile(there, info):
-		return fmt.Errorf("%q and %q are the same file", src.Given, dest.Given)
+		return nil, fmt.Errorf("%q and %q are the same file", src.Given, dest.Given)
+	case special(there.Mode()) != "":
+		return nil, fmt.Errorf("%q is a %s; remove it first", dest.Given, special(there.Mode()))
+	}
+	return there, sameKind(src, info, dest, there)
+}
+
+// sameKind reports why src, which is info, cannot take the place of dest,
+// which is there: one is a directory and the other is not. The system's own words
+// do not tell which.
+func sameKind(src core.Path, info fs.FileInfo, dest core.Path, there fs.FileInfo) error {
+	switch {
 	case info.IsDir() && there.Mode()&fs.ModeSymlink != 0:
 		return fmt.Errorf("%q is a link, and %q a directory; name what the link leads to, or remove it first", dest.Given, src.Given)
 	case info.IsDir() && !there.IsDir():
 		return fmt.Errorf("%q is a file, and %q a directory; remove the file first or choose another path", dest.Given, src.Given)
 	case !info.IsDir() && there.IsDir():
 		return fmt.Errorf("%q is a directory; give the whole new path, such as %q", dest.Given, dest.Join(src.Base()).Given)
-	case special(there.Mode()) != "":
-		return fmt.Errorf("%q is a %s; remove it first", dest.Given, special(there.Mode()))
 	}
 	return nil
 }
@@ -139,16 +146,17 @@ func (c *copier) copy(ctx context.Context, src, dest core.Path) error {
 	if err != nil {
 		return err
 	}
-	if err := c.check(ctx, src, info, dest); err != nil {
+	there, err := copyable(ctx, src, info, dest)
+	if err != nil {
 		return err
 	}
 	switch {
 	case info.IsDir():
-		return c.folder(ctx, src, info, dest)
+		return c.folder(ctx, src, info, dest, there != nil)
 	case info.Mode()&fs.ModeSymlink != 0:
 		err = c.link(ctx, src, dest)
 	default:
-		err = c.file(ctx, src, dest)
+		err = c.file(ctx, src, dest, there)
 	}
 	if err == nil {
 		c.steps.done()
@@ -156,17 +164,16 @@ func (c *copier) copy(ctx context.Context, src, dest core.Path) error {
 	return err
 }
 
-func (c *copier) folder(ctx context.Context, src core.Path, info fs.FileInfo, dest core.Path) error {
+func (c *copier) folder(ctx context.Context, src core.Path, info fs.FileInfo, dest core.Path, merge bool) error {
 	entries, err := src.ReadDir(ctx)
 	if err != nil {
 		return err
 	}
-	err = dest.Mkdir(ctx)
-	existed := errors.Is(err, fs.ErrExist)
-	if err != nil && !existed {
-		return err
-	}
-	if !existed { // nobody shall read in it meanwhile who may not later
+	if !merge {
+		if err := dest.Mkdir(ctx); err != nil {
+			return err
+		}
+		// Nobody shall read in it meanwhile who may not later.
 		if err := dest.Chmod(ctx, info.Mode().Perm()|0o700); err != nil {
 			return err
 		}
@@ -177,7 +184,7 @@ func (c *copier) folder(ctx context.Context, src core.Path, info fs.FileInfo, de
 		}
 	}
 	switch {
-	case existed:
+	case merge:
 		return nil
 	case c.moving:
 		return dest.Resemble(ctx, info)
@@ -213,13 +220,13 @@ func place(ctx context.Context, temp, dest core.Path) error {
 
 // file copies a regular file. An existing one is replaced as writeFile does it,
 // with its owner and all its names; a new one is not there before it is whole.
-func (c *copier) file(ctx context.Context, src, dest core.Path) error {
+func (c *copier) file(ctx context.Context, src, dest core.Path, there fs.FileInfo) error {
 	from, info, err := src.Open(ctx)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if there, err := dest.Lstat(ctx); err == nil && there.Mode().IsRegular() {
+	if there != nil && there.Mode().IsRegular() {
 		return c.replace(ctx, from, info, dest)
 	}
 	temp := aside(dest)

@@ -64,19 +64,19 @@ func laid(t *testing.T, dir string) []string {
 	return all
 }
 
-// TestMoving calls copy, rename and rm between two roots, in and x, and looks at
-// everything afterwards. Between roots rename copies and deletes.
-func TestMoving(t *testing.T) {
-	t.Parallel()
+// A moving is a call in in/w, one of the roots being in and the other x.
+type moving struct {
+	name    string
+	tool    string
+	files   []string
+	args    map[string]any
+	refused string   // what the error says; then nothing changes
+	want    []string // without the folders in, in/w and x
+}
+
+func movings() []moving {
 	type args = map[string]any
-	tests := []struct {
-		name    string
-		tool    string
-		files   []string
-		args    args
-		refused string   // what the error says; then nothing changes
-		want    []string // without the folders in, in/w and x
-	}{
+	return []moving{
 		{"copy to the other root", "copy", []string{"in/w/a"}, args{"src": "a", "dest": "../../x/n/b"}, "", []string{"in/w/a", "x/n/", "x/n/b = in/w/a"}},
 		{"copy a link that leads up", "copy", []string{"in/a", "in/w/l > ../a"}, args{"src": "l", "dest": "m"}, "", []string{"in/a", "in/w/l > ../a", "in/w/m > ../a"}},
 		{"copy a tree with links", "copy", []string{"in/w/d/f", "in/w/d/l > f", "in/w/d/s/up > ..", "in/w/d/gone > nowhere"}, args{"src": "d", "dest": "e", "recursive": true}, "",
@@ -127,7 +127,13 @@ func TestMoving(t *testing.T) {
 		{"remove the working directory by a link", "rm", []string{"in/w/f", "in/l > w"}, args{"path": "../l/.", "recursive": true}, "", []string{"in/w/f"}},
 		{"remove a root", "rm", []string{"x/f"}, args{"path": "../../x", "recursive": true}, "root", nil},
 	}
-	for _, tt := range tests {
+}
+
+// TestMoving calls copy, rename and rm and looks at everything afterwards. Between
+// roots rename copies and deletes.
+func TestMoving(t *testing.T) {
+	t.Parallel()
+	for _, tt := range movings() {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := t.TempDir()

@@ -181,15 +181,20 @@ func parseSegment(text string) (segment, error) {
 		}
 		glob.WriteByte(c)
 	}
+	return s.with(literal.String(), glob.String())
+}
+
+// with completes a segment of the kind that was found.
+func (s segment) with(literal, glob string) (segment, error) {
 	switch s.kind {
 	case exact:
-		s.head = literal.String()
+		s.head = literal
 	case affix:
-		s.tail = literal.String()
-	default:
-		s.glob = glob.String()
-		if !doublestar.ValidatePattern(s.glob) {
-			return s, fmt.Errorf("%q cannot be read; put a backslash before a [ that is part of a name", text)
+		s.tail = literal
+	case other:
+		s.glob = glob
+		if !doublestar.ValidatePattern(glob) {
+			return s, fmt.Errorf("%q cannot be read; put a backslash before a [ that is part of a name", s.source)
 		}
 	}
 	return s, nil

@@ -42,8 +42,10 @@ func rename() core.Definition {
 		if err != nil {
 			return nil, err
 		}
-		if err := movable(ctx, from, info, to); err != nil {
-			return nil, err
+		if there, err := to.Lstat(ctx); err == nil {
+			if err := sameKind(from, info, to, there); err != nil {
+				return nil, err
+			}
 		}
 		err = from.Rename(ctx, to)
 		switch {
@@ -59,23 +61,6 @@ func rename() core.Definition {
 		}
 		return core.TextResult("success"), nil
 	})
-}
-
-// movable says why the kinds of two paths do not go together, which the system's
-// own words do not tell.
-func movable(ctx context.Context, from core.Path, info fs.FileInfo, to core.Path) error {
-	there, err := to.Lstat(ctx)
-	switch {
-	case absent(err):
-		return nil
-	case err != nil:
-		return err
-	case info.IsDir() && !there.IsDir():
-		return fmt.Errorf("%q is a file, and %q a directory; remove the file first or choose another path", to.Given, from.Given)
-	case !info.IsDir() && there.IsDir():
-		return fmt.Errorf("%q is a directory; give the whole new path, such as %q", to.Given, to.Join(from.Base()).Given)
-	}
-	return nil
 }
 
 func notEmpty(to core.Path) error {

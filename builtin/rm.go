@@ -69,35 +69,41 @@ func removeTree(ctx context.Context, path core.Path, s *steps) error {
 		return err
 	}
 	defer above.Close()
-	return removeFrom(ctx, above, entry{real.Base(), fs.ModeDir}, path.Given, s)
+	r := remover{steps: s, buf: make([]byte, readBuffer)}
+	return r.remove(ctx, above, entry{real.Base(), fs.ModeDir}, path.Given)
 }
 
-// removeFrom removes one thing from a folder; given is its path for messages.
-func removeFrom(ctx context.Context, folder *core.Folder, e entry, given string, s *steps) error {
-	if err := s.next(ctx, given); err != nil {
+type remover struct {
+	steps *steps
+	buf   []byte // for reading one folder at a time
+}
+
+// remove removes one thing from a folder; given is its path for messages.
+func (r *remover) remove(ctx context.Context, from *core.Folder, e entry, given string) error {
+	if err := r.steps.next(ctx, given); err != nil {
 		return err
 	}
 	if e.typ == fs.ModeDir {
-		inner, err := folder.Folder(e.name)
+		inner, err := from.Folder(e.name)
 		if err != nil {
 			return about(given, err)
 		}
 		defer inner.Close()
-		if err := empty(ctx, inner, given, s); err != nil {
+		if err := r.empty(ctx, inner, given); err != nil {
 			return err
 		}
 	}
-	if err := folder.Remove(e.name); err != nil {
+	if err := from.Remove(e.name); err != nil {
 		return about(given, err)
 	}
-	s.done()
+	r.steps.done()
 	return nil
 }
 
 // empty removes all that is in a folder.
-func empty(ctx context.Context, folder *core.Folder, given string, s *steps) error {
+func (r *remover) empty(ctx context.Context, folder *core.Folder, given string) error {
 	var entries []entry
-	err := folder.Read(make([]byte, readBuffer), func(name string, typ fs.FileMode) bool {
+	err := folder.Read(r.buf, func(name string, typ fs.FileMode) bool {
 		entries = append(entries, entry{name, typ})
 		return ctx.Err() == nil
 	})
@@ -105,7 +111,7 @@ func empty(ctx context.Context, folder *core.Folder, given string, s *steps) err
 		return about(given, err)
 	}
 	for _, e := range entries {
-		if err := removeFrom(ctx, folder, e, filepath.Join(given, e.name), s); err != nil {
+		if err := r.remove(ctx, folder, e, filepath.Join(given, e.name)); err != nil {
 			return err
 		}
 	}

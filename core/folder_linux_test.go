@@ -24,19 +24,7 @@ func TestFolderTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	scope, err := NewScope(&Env{}, AgentDefinition{}, dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := scope.Path(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder, err := p.OpenFolder(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer folder.Close()
+	folder := openedFolder(t, dir)
 	want := map[string]fs.FileMode{"file": 0, "dir": fs.ModeDir, "link": fs.ModeSymlink, "fifo": fs.ModeNamedPipe, "gone": fs.ModeIrregular}
 	for name, typ := range want {
 		if got := folder.typeOf(name, unix.DT_UNKNOWN); got != typ {

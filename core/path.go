@@ -321,6 +321,8 @@ func (p Path) rename(to Path) error {
 	}
 	err = from.root.tree.Rename(from.rel, target.rel)
 	switch {
+	case crosses(err):
+		return syscall.EXDEV
 	case errors.Is(err, fs.ErrNotExist):
 		return to.explain(err) // p is there, so it is the target's folder that is missing
 	case errors.Is(err, fs.ErrExist) && info.IsDir():

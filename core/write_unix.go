@@ -3,6 +3,7 @@
 package core
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -24,6 +25,9 @@ func owner(info fs.FileInfo) (uid, gid int, ok bool) {
 	}
 	return int(st.Uid), int(st.Gid), true
 }
+
+// crosses reports whether a rename failed because it leads to another file system.
+func crosses(err error) bool { return errors.Is(err, syscall.EXDEV) }
 
 // adopt gives f owner and mode of the file it is to replace.
 func adopt(f *os.File, old fs.FileInfo) error {
