@@ -262,9 +262,10 @@ func AppendString[T ~string | ~[]byte](dst []byte, s T) []byte {
 }
 
 // eastAsian reports whether a character of three bytes is at i that begins with
-// E3 to EC, as most in that part of the world do: nothing among them is special.
+// E3 to EF, as most in that part of the world do. Nothing among them is special,
+// except behind ED, where the surrogates are.
 func eastAsian[T ~string | ~[]byte](s T, i int) bool {
-	return i+3 <= len(s) && s[i]-0xe3 <= 0xec-0xe3 && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80
+	return i+3 <= len(s) && s[i]-0xe3 <= 0xef-0xe3 && s[i] != 0xed && s[i+1]&0xc0 == 0x80 && s[i+2]&0xc0 == 0x80
 }
 
 // plainEnd gives the index of the first byte from i on that is not plain. It
