@@ -47,7 +47,7 @@ func (v shelf) getPrompt(ctx context.Context, params *mcp.GetPromptParams) (any,
 	}
 	text, err := s.Files.Text(ctx)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(err)
 	}
 	if task := strings.TrimSpace(params.Arguments[taskArgument]); task != "" {
 		text = strings.TrimRight(text, "\n") + "\n\nUse this skill for the task:\n" + task

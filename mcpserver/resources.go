@@ -162,7 +162,7 @@ func notFound(uri string) error {
 	if err != nil {
 		return err
 	}
-	return &jsonrpc.Error{Code: mcp.CodeResourceNotFound, Message: "resource not found", Data: data}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "resource not found", Data: data}
 }
 
 func (v shelf) skill(name string) (core.Skill, bool) {
@@ -184,10 +184,18 @@ func (v shelf) file(ctx context.Context, uri string) (file string, data []byte, 
 		return "", nil, notFound(uri)
 	}
 	data, err = s.Files.Read(ctx, file)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		err = notFound(uri)
+	case err != nil:
+		err = unreadable(err)
 	}
 	return file, data, err
+}
+
+// unreadable is the answer for what is there and cannot be read.
+func unreadable(err error) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
 }
 
 // contents is one item of resources/read. Text that is empty is text all the
@@ -235,7 +243,7 @@ func (v shelf) listDirectory(ctx context.Context, uri string) (any, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, unknown
 		}
-		return nil, err
+		return nil, unreadable(err)
 	}
 	out := resourceList{Resources: []mcp.Resource{}}
 	for _, f := range files {

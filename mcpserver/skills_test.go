@@ -34,6 +34,7 @@ type memory struct {
 	files    map[string]string
 	version  int64 // makes the time of the last change
 	unlisted error
+	broken   error // of reading any file but SKILL.md
 }
 
 func (s *shelves) Discover(context.Context) (core.Offer, error) {
@@ -83,8 +84,11 @@ func (m *memory) Read(_ context.Context, path string) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text, ok := m.files[path]
-	if !ok {
+	switch {
+	case !ok:
 		return nil, fs.ErrNotExist
+	case m.broken != nil && path != "SKILL.md":
+		return nil, m.broken
 	}
 	return []byte(text), nil
 }
@@ -226,6 +230,20 @@ func TestNoWayOut(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUnreadable checks that what cannot be read is an error with its reason, and
+// not as if there were nothing.
+func TestUnreadable(t *testing.T) {
+	t.Parallel()
+	shelves := testShelves()
+	shelves.skills["alpha"].broken = errors.New("has too many bytes")
+	server, _ := skillServer(t, shelves)
+	session := ways()[0].connect(t, server, nil)
+	_, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://alpha/logo.png"})
+	if errorCode(err) != jsonrpc.CodeInternalError || !strings.Contains(err.Error(), "too many bytes") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestSkillPrompts(t *testing.T) {

@@ -33,8 +33,8 @@ type skillResource struct {
 	Size   int64  `json:"size"`
 }
 
-// entry describes a skill. An error says that hosts are not told of it.
-func (v shelf) entry(ctx context.Context, s core.Skill) (skillEntry, error) {
+// entryOf describes a skill. An error says that hosts are not told of it.
+func entryOf(ctx context.Context, s core.Skill) (skillEntry, error) {
 	m, err := s.Files.Describe(ctx)
 	if err != nil {
 		return skillEntry{}, err
@@ -94,7 +94,7 @@ func (v shelf) listSkills(ctx context.Context, cursor string) (any, error) {
 			out.NextCursor = s.Name
 			break
 		}
-		e, err := v.entry(ctx, s)
+		e, err := entryOf(ctx, s)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -111,7 +111,7 @@ func (v shelf) getSkill(ctx context.Context, uri string) (any, error) {
 	name, file, ok := parseSkillURI(uri)
 	if ok && file == skillManifest {
 		if s, ok := v.skill(name); ok {
-			e, err := v.entry(ctx, s)
+			e, err := entryOf(ctx, s)
 			if err == nil {
 				return cached{struct {
 					Skill skillEntry `json:"skill"`
