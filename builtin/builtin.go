@@ -8,10 +8,12 @@ import (
 	"errors"
 
 	"zenmcp/core"
+	"zenmcp/core/llm"
 )
 
 // definitions lists the tools in the order of publication.
 func definitions() []core.Definition {
+	models := new(llm.Service)
 	return []core.Definition{
 		cwd(),
 		readFile(),
@@ -30,6 +32,8 @@ func definitions() []core.Definition {
 		edit(),
 		execAsync(),
 		sleep(),
+		viewImage(models),
+		generateImage(models),
 	}
 }
 

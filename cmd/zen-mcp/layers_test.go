@@ -57,6 +57,7 @@ var homes = map[string][]string{
 	"github.com/spf13/pflag":                 {"cmd/zen-mcp"},
 	"github.com/tailscale/hujson":            {"configs"},
 	"golang.org/x/oauth2":                    {"loaders/mcps"},
+	"golang.org/x/image":                     {"builtin"},
 	"golang.org/x/sys":                       {"core", "core/proc", "mcpserver"},
 	"golang.org/x/time":                      {"mcpserver"},
 	"golang.org/x/text":                      {"builtin", "core"},

@@ -41,7 +41,7 @@ func (m *model) Reply(ctx context.Context, conversation []core.Message, tools []
 	chat := openai.NewChatCompletionService(m.endpoint.options...)
 	params := param.Override[openai.ChatCompletionNewParams](body)
 	var reply *core.Reply
-	err = m.endpoint.retry(ctx, func(ctx context.Context, w *watch) error {
+	err = m.endpoint.retry(ctx, chatAttempts, func(ctx context.Context, w *watch) error {
 		var res *http.Response
 		if _, err := chat.New(ctx, params, option.WithResponseBodyInto(&res)); err != nil {
 			return err

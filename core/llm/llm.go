@@ -42,11 +42,19 @@ func (s *Service) Model(config core.Config, agent core.AgentDefinition) (core.Mo
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.endpoint(config, found.EndpointID)
+	e, err := s.modelEndpoint(config, found)
 	if err != nil {
-		return nil, fmt.Errorf("model %q: %w", found.ID, err)
+		return nil, err
 	}
 	return &model{endpoint: e, config: found}, nil
+}
+
+func (s *Service) modelEndpoint(config core.Config, m core.ModelConfig) (*endpoint, error) {
+	e, err := s.endpoint(config, m.EndpointID)
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %w", m.ID, err)
+	}
+	return e, nil
 }
 
 // Vision reports whether an agent's model sees pictures; an error is why it has

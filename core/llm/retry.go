@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	// maxAttempts is how often one request is sent.
-	maxAttempts = 5
+	// chatAttempts and imageAttempts are how often one request is sent. A chat
+	// has more to lose; an image may be made, and paid, although the answer does
+	// not arrive.
+	chatAttempts, imageAttempts = 5, 3
 	// firstDelay is the time before the second attempt; it doubles each time.
 	firstDelay = 500 * time.Millisecond
 	// maxRetryAfter is the longest that a service may ask to wait.
@@ -42,9 +44,10 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// retry makes attempts until one succeeds, one fails for good, or ctx ends. The
-// error names the endpoint, and the number of attempts if there were several.
-func (e *endpoint) retry(ctx context.Context, attempt func(ctx context.Context, w *watch) error) error {
+// retry makes attempts until one succeeds, one fails for good, there were most of
+// them, or ctx ends. The error names the endpoint, and the number of attempts if
+// there were several.
+func (e *endpoint) retry(ctx context.Context, most int, attempt func(ctx context.Context, w *watch) error) error {
 	for n := 1; ; n++ {
 		err := watched(ctx, attempt)
 		if err == nil {
@@ -55,7 +58,7 @@ func (e *endpoint) retry(ctx context.Context, attempt func(ctx context.Context, 
 		}
 		f := asFailure(err)
 		silent := errors.Is(err, errIdle) && n > 1 // waiting on and on helps nobody
-		if !f.again || n == maxAttempts || silent || f.after > maxRetryAfter {
+		if !f.again || n == most || silent || f.after > maxRetryAfter {
 			return e.failed(f, n)
 		}
 		timer := time.NewTimer(delay(n, f.after))
@@ -80,8 +83,12 @@ func (e *endpoint) failed(f *failure, attempts int) error {
 	return fmt.Errorf("endpoint %q: %s", e.id, e.mask(text))
 }
 
-// mask takes the key out of a text: services repeat it in their errors.
+// mask takes the key out of a text: services repeat it in their errors. One of a
+// few letters is no secret, but a word for services that want none.
 func (e *endpoint) mask(text string) string {
+	if len(e.key) < 8 {
+		return text
+	}
 	return strings.ReplaceAll(text, e.key, "***")
 }
 
