@@ -51,7 +51,7 @@ func glob() core.Definition {
 		}
 		files, full := found.sorted()
 		if how == (walked{}) && !full {
-			return core.JSONResult(files)
+			return core.ListResult(files), nil
 		}
 		return core.JSONResult(partialGlob{how.aborted, full || how.late, files, how.unreadable, note(how, full)})
 	})
@@ -109,12 +109,15 @@ func (p *paths) add(_ *worker, in *folder, entries []entry) bool {
 	return !p.full
 }
 
-// sorted gives the paths and whether some were left out. It may be called while
-// a walk is ending.
+// sorted gives the paths and whether some were left out. What a walk that has been
+// given up still finds is forgotten.
 func (p *paths) sorted() (all []string, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all = append([]string{}, p.all...)
+	all, p.all = p.all, nil
+	if all == nil {
+		all = []string{} // null is no list
+	}
 	slices.Sort(all)
 	return slices.Compact(all), p.full
 }

@@ -29,6 +29,6 @@ func ls() core.Definition {
 		for i, e := range entries {
 			names[i] = e.Name()
 		}
-		return core.JSONResult(names)
+		return core.ListResult(names), nil
 	})
 }

@@ -87,6 +87,23 @@ func JSONResult(v any) (*Result, error) {
 	return TextResult(string(text)), nil
 }
 
+// ListResult is JSONResult of a list of texts, in less than half of the time,
+// which counts for the paths of a tree.
+func ListResult(list []string) *Result {
+	size := 2
+	for _, s := range list {
+		size += len(s) + len(`"",`)
+	}
+	text := append(make([]byte, 0, size), '[')
+	for i, s := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = rawjson.AppendString(text, s)
+	}
+	return TextResult(string(append(text, ']')))
+}
+
 // FailJSON is JSONResult with the error flag: a failure whose contract is an
 // object (decision 2).
 func FailJSON(v any) (*Result, error) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"testing"
@@ -48,4 +49,39 @@ func TestReport(t *testing.T) {
 	call.Logger().Error("goes nowhere without a scope")
 	call.Scope = newScope(t, &Env{})
 	call.Logger().Error("and neither without a log")
+}
+
+func TestListResult(t *testing.T) {
+	t.Parallel()
+	for _, list := range [][]string{{}, {"a"}, {"a/b", `c"d`, "<é>", "line\n", "\xff"}} {
+		var got, want []string
+		encoded, err := JSONResult(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range []error{json.Unmarshal([]byte(ListResult(list).Text()), &got), json.Unmarshal([]byte(encoded.Text()), &want)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(got, want) || got == nil {
+			t.Errorf("%q became %q, want %q", list, got, want)
+		}
+	}
+}
+
+func BenchmarkListResult(b *testing.B) {
+	list := slices.Repeat([]string{"src/cmd/compile/internal/ssa/rewriteAMD64.go"}, 10_000)
+	b.Run("list", func(b *testing.B) {
+		for b.Loop() {
+			ListResult(list)
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := JSONResult(list); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
