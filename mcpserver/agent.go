@@ -112,13 +112,21 @@ func (a *agent) protect(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// admit registers a session over HTTP when it begins.
+// admit registers a session over HTTP when it begins, and lets nobody listen for
+// longer than there is a server.
 func (a *agent) admit(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if session, ok := req.GetSession().(*mcp.ServerSession); ok && method == "initialize" && session.ID() != "" {
 			if err := a.server.clients.open(a, principalOf(ctx).name, session); err != nil {
 				return nil, err
 			}
+		}
+		if method == methodListen {
+			// It ends with its client, or with the server, and then has a result.
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithCancel(ctx)
+			defer cancel()
+			defer context.AfterFunc(a.server.closing, cancel)()
 		}
 		return next(ctx, method, req)
 	}

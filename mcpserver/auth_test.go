@@ -69,7 +69,7 @@ type request struct {
 	headers           []string
 }
 
-func (q request) do(t *testing.T) reply {
+func (q request) make(t *testing.T) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), q.method, q.url, strings.NewReader(q.body))
 	if err != nil {
@@ -83,7 +83,12 @@ func (q request) do(t *testing.T) reply {
 		}
 		req.Header.Set(q.headers[i], q.headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
+	return req
+}
+
+func (q request) do(t *testing.T) reply {
+	t.Helper()
+	res, err := http.DefaultClient.Do(q.make(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +107,7 @@ const legacyInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params"
 func modernCall(tool, text string) (body string, headers []string) {
 	encoded, _ := json.Marshal(text)
 	body = fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"text":%s},"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`, tool, encoded, modern)
-	return body, []string{headerVersion, modern, "Mcp-Method", "tools/call", headerName, tool}
+	return body, []string{headerVersion, modern, headerMethod, "tools/call", headerName, tool}
 }
 
 func bearer(secret string) []string { return []string{"Authorization", "Bearer " + secret} }

@@ -92,6 +92,7 @@ func (r *running) report(ctx context.Context, session *mcp.ServerSession, token 
 
 func (r *running) run(ctx context.Context, progress *reporter) *core.Result {
 	s := r.agent.server
+	defer s.work.begin()()
 	defer s.clients.use(r.client, true)()
 	call := &core.Call{Arguments: r.seen.arguments, Elicit: r.elicit, Sessionless: r.modern}
 	if progress != nil {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,6 +23,9 @@ const (
 	headerVersion = "Mcp-Protocol-Version"
 	headerSession = "Mcp-Session-Id"
 	headerName    = "Mcp-Name"
+	headerMethod  = "Mcp-Method"
+
+	methodListen = "subscriptions/listen"
 
 	// maxBody is the most that one HTTP request may carry, in bytes.
 	maxBody = 64 << 20
@@ -114,7 +116,7 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 }
 
 // Handler serves all agents over streamable HTTP: the first at /mcp, each one at
-// /mcp/ID; /healthz, and /metrics for whoever may call. One endpoint serves every
+// /mcp/ID; /healthz, /readyz, and /metrics for whoever may call. One endpoint serves every
 // revision of the protocol.
 func (s *Server) Handler() http.Handler {
 	g := newGate(s)
@@ -124,6 +126,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", g.guard(s.metrics.handler().ServeHTTP))
 	if g.oauth != nil {
 		mux.HandleFunc(wellKnown, g.oauth.serveMetadata)
@@ -146,6 +149,15 @@ func (s *Server) Handler() http.Handler {
 	return s.entrance(mux)
 }
 
+// ready answers 200 as long as new calls are welcome.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if s.draining.Load() {
+		http.Error(w, "shutting down", http.StatusServiceUnavailable)
+		return
+	}
+	io.WriteString(w, "ready\n")
+}
+
 // entrance is where every request comes in: it gets a name and, for debugging, a
 // line in the log.
 func (s *Server) entrance(next http.Handler) http.Handler {
@@ -157,6 +169,9 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 			r.Header.Set(headerRequest, id)
 		}
 		w.Header().Set(headerRequest, id)
+		if s.draining.Load() {
+			w.Header().Set("Connection", "close") // the next request goes elsewhere
+		}
 		stream := newStream(w)
 		defer func() {
 			stream.stop()
@@ -165,29 +180,6 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(stream, r)
 	})
-}
-
-// ServeHTTP serves [Server.Handler] on a listener until ctx ends, then shuts down:
-// it stops accepting, ends the calls and the streams, and returns nil.
-func (s *Server) ServeHTTP(ctx context.Context, l net.Listener) error {
-	// No write timeout: event streams live as long as their clients.
-	server := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	stopped := make(chan error, 1)
-	go func() { stopped <- server.Serve(l) }()
-	select {
-	case err := <-stopped:
-		return errors.Join(err, s.Close())
-	case <-ctx.Done():
-	}
-	s.shutdown(errShutdown)
-	s.clients.close()
-	grace, cancel := context.WithTimeout(context.Background(), shutdownGrace)
-	defer cancel()
-	err := server.Shutdown(grace)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	return errors.Join(err, s.Close())
 }
 
 // An endpoint is one agent's address. The SDK serves either the revisions with
@@ -224,6 +216,10 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		http.Error(w, err.Error(), status)
 		return
+	}
+	// What answers soon is worth waiting for when the server shuts down.
+	if r.Method == http.MethodPost && r.Header.Get(headerMethod) != methodListen {
+		defer e.agent.server.work.begin()()
 	}
 	if sessionless {
 		decodeName(r.Header)
@@ -274,7 +270,7 @@ func isSessionless(w http.ResponseWriter, r *http.Request) (bool, error) {
 		return false, nil // the SDK says what is wrong with it
 	}
 	_, named := message.Params.Meta[mcp.MetaKeyProtocolVersion]
-	return named || message.Method == "server/discover" || message.Method == "subscriptions/listen", nil
+	return named || message.Method == "server/discover" || message.Method == methodListen, nil
 }
 
 // decodeName decodes the Base64 form of Mcp-Name, which clients must use for

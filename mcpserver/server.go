@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -62,11 +63,13 @@ type Server struct {
 	log     *slog.Logger
 	agents  []*agent
 	clients clients
+	work    tally // requests and calls that end by themselves
 	limits  limiter
 	metrics *metrics
 	audit   *audit
 	tracer  trace.Tracer
 
+	draining atomic.Bool // the server shuts down, but calls go on
 	// closing ends when the server shuts down; every call ends with it.
 	closing  context.Context
 	shutdown context.CancelCauseFunc
@@ -101,7 +104,8 @@ func New(options Options) (*Server, error) {
 	return s, nil
 }
 
-// Close cancels all calls and ends all scopes.
+// Close cancels all calls and ends all scopes, after their calls if these end
+// within two seconds.
 func (s *Server) Close() error {
 	s.shutdown(errShutdown)
 	errs := []error{s.clients.close()}
@@ -129,9 +133,6 @@ func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
 	}
 	return errors.Join(err, s.Close())
 }
-
-// shutdownGrace is how long cancelled calls may take to come back.
-const shutdownGrace = 2 * time.Second
 
 // instructions tell a model in three lines what is here.
 func instructions(scope *core.Scope, tools []core.Tool) string {

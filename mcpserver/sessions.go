@@ -84,6 +84,9 @@ type clients struct {
 	mu    sync.Mutex
 	byKey map[string]*client // by the id of the session, or agent and credential
 	order list.List          // of *client, the most recently used one first
+
+	closed bool // no more of them
+	ending sync.WaitGroup
 }
 
 // credentialKey cannot be the id of a session, which has no spaces.
@@ -124,15 +127,15 @@ func (cs *clients) open(a *agent, principal string, session *mcp.ServerSession) 
 	go func() {
 		session.Wait() // its error says no more than that it is over
 		cs.end(c, errSessionEnded)
-		if err := c.close(); err != nil {
-			a.server.log.Warn("ending a session", "error", err)
-		}
 	}()
 	return nil
 }
 
 // add registers a client, and makes room for it.
 func (cs *clients) add(key string, c *client) error {
+	if cs.closed {
+		return errShutdown
+	}
 	for cs.most > 0 && cs.order.Len() >= cs.most {
 		victim := cs.order.Back()
 		for victim != nil && victim.Value.(*client).calls > 0 {
@@ -206,17 +209,19 @@ func (cs *clients) remove(c *client, cause error) {
 		c.timer.Stop()
 	}
 	c.cancel(cause)
+	key := credentialKey(c.agent.definition.ID, c.principal)
 	if c.session != nil {
-		delete(cs.byKey, c.session.ID())
-		go c.session.Close() // waits for the calls; the scope ends after it
-		return
+		key = c.session.ID()
 	}
-	delete(cs.byKey, credentialKey(c.agent.definition.ID, c.principal))
-	go func() {
+	delete(cs.byKey, key)
+	cs.ending.Go(func() {
+		if c.session != nil {
+			c.session.Close() // waits for its calls
+		}
 		if err := c.close(); err != nil {
 			c.agent.server.log.Warn("ending a client", "error", err)
 		}
-	}()
+	})
 }
 
 // count is how many there are.
@@ -226,15 +231,26 @@ func (cs *clients) count() int {
 	return cs.order.Len()
 }
 
-// close ends all clients and their scopes.
+// close ends all clients. Scopes end after the calls in them, or when these take
+// too long: what the tools have started must not outlive the server.
 func (cs *clients) close() error {
 	cs.mu.Lock()
+	cs.closed = true
 	var all []*client
 	for e := cs.order.Front(); e != nil; e = cs.order.Front() {
 		all = append(all, e.Value.(*client))
 		cs.remove(e.Value.(*client), errShutdown)
 	}
 	cs.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { cs.ending.Wait(); close(ended) }()
+	timer := time.NewTimer(unwindLimit)
+	defer timer.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-timer.C:
+	}
 	var errs []error
 	for _, c := range all {
 		errs = append(errs, c.close())

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -33,10 +34,13 @@ type httpOptions struct {
 	sessionTimeout time.Duration
 	maxSessions    int
 	limits         mcpserver.Limits
+	serve          mcpserver.ServeOptions
 }
 
 func (h *httpOptions) register(set *pflag.FlagSet) {
 	set.StringVar(&h.addr, "http", "", "serve streamable HTTP at `ADDR` instead of stdio; \":8080\" is 127.0.0.1:8080")
+	set.StringVar(&h.serve.CertFile, "tls-cert", "", "serve HTTPS with the certificate and chain in this `FILE` (PEM)")
+	set.StringVar(&h.serve.KeyFile, "tls-key", "", "the key of --tls-cert, in this `FILE` (PEM)")
 	set.StringVar(&h.tokenFile, "token-file", "", "accept the tokens in this `FILE`, which zen-mcp token makes; $"+tokenVariable+" is one for all agents")
 	set.StringVar(&h.oauthIssuer, "oauth-issuer", "", "accept access tokens that the authorization server at this `URL` issued for --public-url")
 	set.StringVar(&h.publicURL, "public-url", "", "the `URL` at which clients reach the server, without /mcp")
@@ -44,6 +48,7 @@ func (h *httpOptions) register(set *pflag.FlagSet) {
 	set.StringSliceVar(&h.allowedOrigins, "allowed-origin", nil, "let web pages of this `ORIGIN` call, for example https://app.example; * is any")
 	set.DurationVar(&h.sessionTimeout, "session-timeout", 2*time.Hour, "end a session that nobody used for `TIME`")
 	set.IntVar(&h.maxSessions, "max-sessions", 1000, "keep at most `N` sessions; the one unused for longest makes room")
+	set.DurationVar(&h.serve.Grace, "grace", 10*time.Second, "when shutting down, let calls go on for `TIME`")
 	set.IntVar(&h.limits.Calls, "max-calls", 256, "let one client have `N` calls running; 0 is any number")
 	set.IntVar(&h.limits.PerMinute, "max-calls-per-minute", 0, "let one client begin `N` calls a minute; 0 is any number")
 	set.DurationVar(&h.limits.Timeout, "call-timeout", 10*time.Minute, "stop a call after `TIME`; 0 never does")
@@ -123,7 +128,10 @@ func serveHTTP(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return errUsage{err}
 	}
-	sys, server, err := newServer(ctx, o, std)
+	if (o.http.serve.CertFile == "") != (o.http.serve.KeyFile == "") {
+		return errUsage{errors.New("--tls-cert and --tls-key need each other")}
+	}
+	sys, err := newSystem(o, std)
 	if err != nil {
 		return err
 	}
@@ -132,6 +140,25 @@ func serveHTTP(ctx context.Context, o *options, std streams) error {
 	if err != nil {
 		return fmt.Errorf("--http %q: %w", o.http.addr, err)
 	}
-	fmt.Fprintf(std.err, "zen-mcp: serving at http://%s/mcp\n", l.Addr())
-	return server.ServeHTTP(ctx, l)
+	defer l.Close()
+	o.http.serve.Log = sys.log
+	return mcpserver.ServeHTTP(ctx, l, o.http.serve, func(ctx context.Context) (*mcpserver.Server, error) {
+		server, err := sys.server(ctx, o)
+		if err == nil {
+			o.http.announce(l.Addr(), sys.log, std.err)
+		}
+		return server, err
+	})
+}
+
+// announce says where the server is, and what is risky about it.
+func (h *httpOptions) announce(at net.Addr, log *slog.Logger, out io.Writer) {
+	scheme := "https"
+	if h.serve.CertFile == "" {
+		scheme = "http"
+		if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+			log.Warn("tokens and contents pass the network in the clear: use --tls-cert, or a proxy that speaks TLS")
+		}
+	}
+	fmt.Fprintf(out, "zen-mcp: serving at %s://%s/mcp\n", scheme, at)
 }

@@ -42,42 +42,29 @@ func runServe(ctx context.Context, o *options, args []string, std streams) error
 	if err != nil {
 		return err
 	}
-	sys, server, err := newServer(ctx, o, std)
+	sys, err := newSystem(o, std)
 	if err != nil {
 		return err
 	}
 	defer sys.close()
+	server, err := sys.server(ctx, o)
+	if err != nil {
+		return err
+	}
 	return server.ServeStdio(ctx, &wire.Transport{In: in, Out: out, OnBadLine: func(line []byte, err error) {
 		sys.log.Warn("refused a line of the client", "error", err, "bytes", len(line))
 	}})
 }
 
-// newServer makes the server that the flags describe, and says what it can reach.
-func newServer(ctx context.Context, o *options, std streams) (*system, *mcpserver.Server, error) {
-	sys, err := assemble(ctx, o, std)
-	if err != nil {
-		return nil, nil, err
-	}
-	server, err := sys.server(ctx, o)
-	if err == nil {
-		err = sys.logBoundary(ctx)
-	}
-	if err != nil {
-		sys.close()
-		return nil, nil, err
-	}
-	return sys, server, nil
-}
-
+// server loads the system, makes the server that the flags describe, and says what
+// it can reach.
 func (s *system) server(ctx context.Context, o *options) (*mcpserver.Server, error) {
+	if err := s.load(ctx, o); err != nil {
+		return nil, err
+	}
 	options := mcpserver.Options{Version: version, Env: s.env, Agents: s.agents, Dir: s.dir, Roots: s.roots}
-	if o.auditLog != "" {
-		f, err := os.OpenFile(o.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return nil, fmt.Errorf("--audit-log: %w", err)
-		}
-		s.onClose(f.Close)
-		options.Audit = f
+	if err := s.openAudit(o, &options); err != nil {
+		return nil, err
 	}
 	tracer, stop, err := openTelemetry(ctx, os.Getenv)
 	if err != nil {
@@ -90,5 +77,21 @@ func (s *system) server(ctx context.Context, o *options) (*mcpserver.Server, err
 			return nil, err
 		}
 	}
+	if err := s.logBoundary(ctx); err != nil {
+		return nil, err
+	}
 	return mcpserver.New(options)
+}
+
+func (s *system) openAudit(o *options, options *mcpserver.Options) error {
+	if o.auditLog == "" {
+		return nil
+	}
+	f, err := os.OpenFile(o.auditLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("--audit-log: %w", err)
+	}
+	s.onClose(f.Close)
+	options.Audit = f
+	return nil
 }

@@ -39,14 +39,22 @@ func (s *system) close() {
 	}
 }
 
-// assemble reads the configuration and discovers what there is. A file that
-// cannot be understood is an error that says where; nothing is written.
-func assemble(ctx context.Context, o *options, std streams) (*system, error) {
+// newSystem makes a system that has nothing but its log yet.
+func newSystem(o *options, std streams) (*system, error) {
 	log, closeLog, err := o.logger(std.err)
 	if err != nil {
 		return nil, err
 	}
-	s := &system{log: log, closers: []func() error{closeLog}}
+	return &system{log: log, closers: []func() error{closeLog}}, nil
+}
+
+// assemble reads the configuration and discovers what there is. A file that
+// cannot be understood is an error that says where; nothing is written.
+func assemble(ctx context.Context, o *options, std streams) (*system, error) {
+	s, err := newSystem(o, std)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.load(ctx, o); err != nil {
 		s.close()
 		return nil, err
