@@ -122,7 +122,7 @@ func splitPattern(text string) (pattern, error) {
 		case s.kind == exact && s.head == "..":
 			switch {
 			case n > 0 && p.segs[n-1].kind == deep:
-				return p, errors.New("nothing can be above **; leave out the ..")
+				return p, errors.New("the .. has nothing to leave behind **; take it out")
 			case n > 0:
 				p.segs = p.segs[:n-1]
 			case !absolute:
