@@ -197,7 +197,7 @@ func TestGlob(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		`{"pattern":"**/../x"}`:                `leave out the ..`,
+		`{"pattern":"**/../x"}`:                `take it out`,
 		`{"pattern":"[b-"}`:                    ``,
 		`{"pattern":"a\u0000"}`:                `NUL`,
 		`{"pattern":"*","exclude":["!(a)"]}`:   `exclude`,
