@@ -43,11 +43,21 @@ type source struct {
 // ReadFile reads a file as a document. Errors are [Problem]s; that of a file
 // which does not exist wraps fs.ErrNotExist.
 func ReadFile(path string) (*Document, error) {
+	data, err := ReadText(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// ReadText reads a file of another format: a regular one, no larger than
+// [MaxFileSize]. Errors are as those of [ReadFile].
+func ReadText(path string) ([]byte, error) {
 	data, err := readRegular(path)
 	if err != nil {
 		return nil, &Problem{File: path, Err: err}
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
 // readRegular reads a regular file. Anything else could block for ever, and a

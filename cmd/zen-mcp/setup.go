@@ -16,6 +16,7 @@ import (
 	"zenmcp/loaders/mcps"
 	"zenmcp/loaders/skills"
 	"zenmcp/loaders/subagents"
+	"zenmcp/loaders/usertools"
 )
 
 // A system is everything that the flags describe, ready for scopes.
@@ -90,7 +91,7 @@ func (s *system) load(ctx context.Context, o *options) error {
 	if s.roots, err = core.OpenRoots(o.roots); err != nil {
 		return errUsage{fmt.Errorf("--root: %w", err)}
 	}
-	catalog, err := core.Discover(ctx, sources(places, o)...)
+	catalog, err := core.Discover(ctx, s.sources(places, o)...)
 	if err != nil {
 		return err
 	}
@@ -103,9 +104,10 @@ func (s *system) load(ctx context.Context, o *options) error {
 }
 
 // sources lists where capabilities come from, in the order of publication.
-func sources(places *configs.Places, o *options) []core.Source {
+func (s *system) sources(places *configs.Places, o *options) []core.Source {
 	return []core.Source{
 		builtin.Source(),
+		usertools.New(places, s.log),
 		skills.New(places),
 		mcps.New(mcps.Options{Places: places, Version: version, SignIn: o.signIn}),
 		subagents.New(places),

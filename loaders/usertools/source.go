@@ -1,0 +1,171 @@
+// Package usertools offers the user's own tools: files in folders of tools
+// (decision 28). There are two forms.
+//
+// A manifest, NAME.yaml, NAME.yml or NAME.json, declares a function and the command
+// that runs it (manifest.go). The command gets the arguments as JSON on its stdin,
+// and what it prints is the result. Its working directory is the client's.
+//
+// A module, NAME.js or NAME.mjs, exports a function and exec or callback, as in the
+// TypeScript system. Modules run in one Node process for each client, a worker for
+// each module (node.go). To know what a module declares it has to be run: that is
+// done at discovery, for modules of folders that are the user's own or trusted, all
+// at once, within [loadLimit]. What they declare is kept in the state directory and
+// found again by a digest of the folder's files, so that a start runs Node only
+// after a change (cache.go).
+//
+// User tools are the user's own programs, as MCP servers are. Roots say where they
+// start, and do not confine them.
+package usertools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// A Source is the user's tools of all places. It outlives reloads.
+type Source struct {
+	places *configs.Places
+	log    *slog.Logger
+	limit  time.Duration // of loading modules
+}
+
+var _ core.Source = (*Source)(nil)
+
+// New makes a source. It reads nothing yet. The log gets what modules print.
+func New(places *configs.Places, log *slog.Logger) *Source { return &Source{places, log, loadLimit} }
+
+// A tool is one file that can be used.
+type tool struct {
+	core.Definition
+	stem, file string
+}
+
+// Discover reads the manifests, and what the modules declare. Of files with the
+// same stem the first place's wins, and in one folder the manifest's; of functions
+// with the same name that of the first place (contract §5, B56). The tools come in
+// the order of their files' stems.
+func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
+	places, err := s.places.Of(core.KindTool)
+	errs := []error{err}
+	stems, names := map[string]bool{}, map[string]string{}
+	var tools []tool
+	for _, place := range places {
+		found, err := s.folder(ctx, place, stems)
+		errs = append(errs, err)
+		for _, t := range found {
+			if first := names[t.Name]; first != "" {
+				errs = append(errs, omission(t.file, fmt.Errorf("there is a tool %q in %q already", t.Name, first)))
+				continue
+			}
+			names[t.Name] = t.file
+			tools = append(tools, t)
+		}
+	}
+	slices.SortStableFunc(tools, func(a, b tool) int { return strings.Compare(a.stem, b.stem) })
+	return offer(tools), errors.Join(errs...)
+}
+
+// omission is about a file of which no tool can be made.
+func omission(file string, err error) error {
+	return core.Omission{Capability: core.Capability{Kind: core.KindTool}, Origin: file, Reason: err.Error()}
+}
+
+// folder reads one folder. Stems that it settles are added.
+func (s *Source) folder(ctx context.Context, place configs.Place, stems map[string]bool) ([]tool, error) {
+	entries, err := os.ReadDir(place.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, omission(place.Path, err)
+	}
+	settled := map[string]bool{}
+	var tools []tool
+	var modules []string
+	var errs []error
+	for _, extensions := range [][]string{{".yaml", ".yml", ".json"}, {".js", ".mjs"}} {
+		for _, e := range entries {
+			ext := filepath.Ext(e.Name())
+			stem := strings.TrimSuffix(e.Name(), ext)
+			if !slices.Contains(extensions, ext) || strings.HasPrefix(stem, ".") || stem == "" || stems[stem] || settled[stem] {
+				continue
+			}
+			file := filepath.Join(place.Path, e.Name())
+			if ext == ".js" || ext == ".mjs" {
+				settled[stem] = true
+				modules = append(modules, file)
+				continue
+			}
+			t, err := s.manifest(file, stem, place)
+			if errors.Is(err, errNoTool) {
+				continue // package.json, for one
+			}
+			settled[stem] = true
+			if err != nil {
+				errs = append(errs, omission(file, err))
+				continue
+			}
+			tools = append(tools, t)
+		}
+	}
+	loaded, err := s.modules(ctx, place, modules)
+	for stem := range settled {
+		stems[stem] = true
+	}
+	return append(tools, loaded...), errors.Join(append(errs, err)...)
+}
+
+// define makes the tool of a function that somebody declared. run is asked only
+// while its place is trusted: it may have changed since.
+func (s *Source) define(file, stem string, place configs.Place, f core.FunctionSpec, hints *hints, run runner) (tool, error) {
+	t := core.Tool{Name: f.Name, Description: f.Description, Hints: hints.hints(), Output: core.OutputLong}
+	d, unchecked, err := core.DefineForeign(t, f.Parameters, func(ctx context.Context, call *core.Call, args json.RawMessage) (*core.Result, error) {
+		if err := s.places.Trusts(place); err != nil {
+			return nil, fmt.Errorf("%q is not run: %w", file, err)
+		}
+		return run(ctx, call, args)
+	})
+	if err != nil {
+		return tool{}, core.InField("function", core.InField("parameters", err))
+	}
+	if unchecked != nil {
+		s.log.Warn("the arguments of a user tool are not checked", "tool", f.Name, "file", file, "reason", unchecked)
+	}
+	return tool{d, stem, file}, nil
+}
+
+// A runner runs one call, whose arguments have been checked.
+type runner func(context.Context, *core.Call, json.RawMessage) (*core.Result, error)
+
+// An offer is the tools at one time.
+type offer []tool
+
+func (o offer) Capabilities() []core.Capability {
+	all := make([]core.Capability, len(o))
+	for i, t := range o {
+		all[i] = core.Capability{Kind: core.KindTool, Name: t.Name}
+	}
+	return all
+}
+
+func (o offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]core.Tool, error) {
+	var tools []core.Tool
+	for _, t := range o {
+		if slices.Contains(permitted, core.Capability{Kind: core.KindTool, Name: t.Name}) {
+			tools = append(tools, t.Bind(scope))
+		}
+	}
+	return tools, nil
+}
