@@ -7,73 +7,17 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"zenmcp/core"
-	"zenmcp/core/wire"
 )
 
 // The benchmarks call a plain go-sdk server directly, with nothing but frames,
 // and through call_mcp_tool. What the hop adds is the difference, plus what our
 // own server costs towards its client, which is measured elsewhere.
-
-// A direct client writes and reads frames.
-type direct struct {
-	conn *wire.Conn
-	next int64
-}
-
-func newDirect(b *testing.B) *direct {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), stubEnv+"=sdk")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	t := wire.Transport{In: out, Out: in, Peer: true}
-	d := &direct{conn: t.Open()}
-	b.Cleanup(func() {
-		d.conn.Close()
-		cmd.Wait()
-	})
-	d.call(b, "initialize", `{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"b","version":"1"}}`)
-	if err := d.conn.Write(b.Context(), &jsonrpc.Request{Method: "notifications/initialized"}); err != nil {
-		b.Fatal(err)
-	}
-	return d
-}
-
-func (d *direct) call(b *testing.B, method, params string) {
-	d.next++
-	if err := d.conn.Write(context.Background(), &jsonrpc.Request{ID: requestID(d.next), Method: method, Params: json.RawMessage(params)}); err != nil {
-		b.Fatal(err)
-	}
-	for {
-		msg, err := d.conn.Read(context.Background())
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, ok := msg.(*jsonrpc.Response); ok {
-			return
-		}
-	}
-}
 
 func benchHarness(b *testing.B, entry map[string]any) core.Tool {
 	h := newHarness(b, map[string]any{"fix": entry})
@@ -96,10 +40,14 @@ var benchCalls = []struct{ name, tool, arguments string }{
 func BenchmarkStdio(b *testing.B) {
 	for _, c := range benchCalls {
 		b.Run(c.name+"/direct", func(b *testing.B) {
-			d := newDirect(b)
+			self, err := os.Executable()
+			if err != nil {
+				b.Fatal(err)
+			}
+			d := newDirect(b, []string{self}, stubEnv+"=sdk")
 			params := fmt.Sprintf(`{"name":%q,"arguments":%s}`, c.tool, c.arguments)
 			for b.Loop() {
-				d.call(b, "tools/call", params)
+				d.call("tools/call", params)
 			}
 		})
 		b.Run(c.name+"/hop", func(b *testing.B) {

@@ -6,14 +6,18 @@ import (
 	"encoding/json"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/core/wire"
 )
 
 // A harness is a client with a configuration of its own.
@@ -200,6 +204,64 @@ func waitFor(t testing.TB, log, line string) {
 		case <-deadline:
 			t.Errorf("the log does not get a line %q:\n%s", line, readFile(t, log))
 			return
+		}
+	}
+}
+
+// A direct client of a stdio server writes and reads frames, so it sees what the
+// server sends and nothing else.
+type direct struct {
+	t    testing.TB
+	conn *wire.Conn
+	next int64
+}
+
+func newDirect(t testing.TB, command []string, env ...string) *direct {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	transport := wire.Transport{In: out, Out: in, Peer: true}
+	d := &direct{t: t, conn: transport.Open()}
+	t.Cleanup(func() {
+		d.conn.Close()
+		cmd.Process.Kill() // servers exist that do not leave by themselves
+		cmd.Wait()
+	})
+	d.call("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"d","version":"1"}}`)
+	if err := d.conn.Write(t.Context(), &jsonrpc.Request{Method: "notifications/initialized"}); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// call gives the result of a request, or its error as JSON.
+func (d *direct) call(method, params string) string {
+	d.t.Helper()
+	d.next++
+	if err := d.conn.Write(context.Background(), &jsonrpc.Request{ID: requestID(d.next), Method: method, Params: json.RawMessage(params)}); err != nil {
+		d.t.Fatal(err)
+	}
+	for {
+		msg, err := d.conn.Read(context.Background())
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if answer, ok := msg.(*jsonrpc.Response); ok {
+			if answer.Error != nil {
+				return answer.Error.Error()
+			}
+			return string(answer.Result)
 		}
 	}
 }

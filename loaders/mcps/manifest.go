@@ -155,7 +155,7 @@ func (s *session) tool(ctx context.Context, name string) (*tool, error) {
 }
 
 // readLists reads what the server says that it has. A list that fails is empty,
-// with a warning (contract §9); only a lost connection fails the whole.
+// with a warning (contract §9); only a lost connection or a sign-in fails the whole.
 func (s *session) readLists(ctx context.Context) (*manifest, error) {
 	m := &manifest{version: s.version, instructions: s.instructions, byName: map[string]*tool{}}
 	read := func(capability, method, key, id string) ([]json.RawMessage, error) {
@@ -164,7 +164,8 @@ func (s *session) readLists(ctx context.Context) (*manifest, error) {
 		}
 		items, err := s.list(ctx, method, key, id)
 		var lost *lostError
-		if errors.As(err, &lost) || ctx.Err() != nil {
+		var refused *authError
+		if errors.As(err, &lost) || errors.As(err, &refused) || ctx.Err() != nil {
 			return nil, err
 		}
 		if err != nil {

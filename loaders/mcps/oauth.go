@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,6 +46,7 @@ type grant struct {
 	ClientID string        `json:"clientId"`
 	Secret   string        `json:"clientSecret,omitempty"`
 	Port     int           `json:"callbackPort"` // that the client was registered with
+	AuthURL  string        `json:"authUrl"`
 	TokenURL string        `json:"tokenUrl"`
 	Style    int           `json:"authStyle"`
 	Scopes   []string      `json:"scopes,omitempty"`
@@ -212,17 +214,11 @@ func (s *Source) signIn(ctx context.Context, server *Server, refused *authError)
 		return err
 	}
 	defer b.close()
-	config := b.handlerConfig(server, before)
-	config.AuthorizationCodeFetcher = func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-		if err := s.opts.SignIn(ctx, server.Name, args.URL); err != nil {
-			return nil, err
-		}
-		return b.wait(ctx)
+	err = s.authorize(ctx, server, b, before, refused)
+	if errors.Is(err, errOtherAuthority) {
+		err = s.authorize(ctx, server, b, nil, refused)
 	}
-	config.NewTokenSource = func(ctx context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
-		return w.keep(ctx, c, token, b.port)
-	}
-	if err := authorize(ctx, config, server, refused); err != nil {
+	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
@@ -231,8 +227,26 @@ func (s *Source) signIn(ctx context.Context, server *Server, refused *authError)
 	return nil
 }
 
+// errOtherAuthority means that the server has a new authorization server, which
+// does not know the client that was registered with the old one.
+var errOtherAuthority = errors.New("the authorization server is another one now")
+
 // authorize runs go-sdk's flow, which wants to see the response that refused us.
-func authorize(ctx context.Context, config *auth.AuthorizationCodeHandlerConfig, server *Server, refused *authError) error {
+func (s *Source) authorize(ctx context.Context, server *Server, b *browserListener, before *grant, refused *authError) error {
+	w := s.wallet(server)
+	config, stored := b.handlerConfig(server, before)
+	config.AuthorizationCodeFetcher = func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		if stored && !strings.HasPrefix(args.URL, before.AuthURL) {
+			return nil, errOtherAuthority
+		}
+		if err := s.opts.SignIn(ctx, server.Name, args.URL); err != nil {
+			return nil, err
+		}
+		return b.wait(ctx)
+	}
+	config.NewTokenSource = func(ctx context.Context, c *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+		return w.keep(ctx, c, token, b.port)
+	}
 	handler, err := auth.NewAuthorizationCodeHandler(config)
 	if err != nil {
 		return err
@@ -250,7 +264,7 @@ func (w *wallet) keep(ctx context.Context, c *oauth2.Config, token *oauth2.Token
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.grant = &grant{Server: w.server, ClientID: c.ClientID, Secret: c.ClientSecret, Port: port,
-		TokenURL: c.Endpoint.TokenURL, Style: int(c.Endpoint.AuthStyle), Scopes: c.Scopes, Token: token}
+		AuthURL: c.Endpoint.AuthURL, TokenURL: c.Endpoint.TokenURL, Style: int(c.Endpoint.AuthStyle), Scopes: c.Scopes, Token: token}
 	return oauth2.StaticTokenSource(token), w.save(ctx)
 }
 
@@ -259,8 +273,6 @@ type browserListener struct {
 	port   int
 	server *http.Server
 	result chan callback
-	// known says that the port is the one which the client is registered with.
-	known bool
 }
 
 type callback struct {
@@ -289,7 +301,6 @@ func listenForBrowser(server *Server, before *grant) (*browserListener, error) {
 		return nil, fmt.Errorf("the port to which the browser comes back: %w", err)
 	}
 	b := &browserListener{port: listener.Addr().(*net.TCPAddr).Port, result: make(chan callback, 1)}
-	b.known = before != nil && before.Port == b.port
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", b.callback)
 	b.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -329,30 +340,33 @@ func (b *browserListener) wait(ctx context.Context) (*auth.AuthorizationResult, 
 }
 
 // handlerConfig says who we are: the client of the entry, the one that was
-// registered before, or a new one.
-func (b *browserListener) handlerConfig(server *Server, before *grant) *auth.AuthorizationCodeHandlerConfig {
-	c := &auth.AuthorizationCodeHandlerConfig{RedirectURL: b.redirectURL(), RequestRefreshToken: true, AcceptUnadvertisedIss: true}
+// registered before, which stored reports, or a new one.
+func (b *browserListener) handlerConfig(server *Server, before *grant) (c *auth.AuthorizationCodeHandlerConfig, stored bool) {
+	c = &auth.AuthorizationCodeHandlerConfig{RedirectURL: b.redirectURL(), RequestRefreshToken: true, AcceptUnadvertisedIss: true}
 	own := server.OAuth
-	if own != nil && len(own.Scopes) > 0 {
+	if own == nil {
+		own = &OAuth{}
+	}
+	if len(own.Scopes) > 0 {
 		c.ScopeFilter = func([]string) []string { return own.Scopes }
 	}
-	id, secret := "", ""
-	switch {
-	case own != nil && own.ClientID != "":
-		id, secret = own.ClientID, own.ClientSecret
-	case b.known:
-		id, secret = before.ClientID, before.Secret
+	id, secret := own.ClientID, own.ClientSecret
+	if strings.HasPrefix(id, "https://") { // the address of a document about the client
+		c.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: id}
+		id = ""
+	} else if id == "" && before != nil && before.Port == b.port {
+		id, secret, stored = before.ClientID, before.Secret, true
 	}
 	if id == "" {
 		c.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
 			ClientName: "zen-mcp", RedirectURIs: []string{b.redirectURL()},
 			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
 		}}
-		return c
+		return c, false
 	}
 	c.PreregisteredClient = &oauthex.ClientCredentials{ClientID: id}
 	if secret != "" {
 		c.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: secret}
 	}
-	return c
+	return c, stored
 }

@@ -48,12 +48,16 @@ func (c *connections) isLoaded(server string) bool {
 	return c.loaded[server]
 }
 
+// maxSignIns is how often a person is asked to sign in for one call. More than
+// once is right for a server that wants another scope, or has moved.
+const maxSignIns = 2
+
 // use runs f with a session of the server, starting one if need be. When the
 // connection is lost in f, f is run once more on a new one, provided that what
 // it does has surely not been done, or may be repeated. When the server wants a
 // sign-in, and there is a person for it, f is run once more after that.
 func (c *connections) use(ctx context.Context, server *Server, call *core.Call, f func(*session) (repeatable bool, err error)) error {
-	reconnected, signedIn := false, false
+	reconnected, signIns := false, 0
 	for {
 		repeatable, err := c.once(ctx, server, call, f)
 		if err == nil {
@@ -67,8 +71,8 @@ func (c *connections) use(ctx context.Context, server *Server, call *core.Call, 
 		case ctx.Err() != nil:
 		case errors.As(err, &refused) && !canSignIn:
 			err = fmt.Errorf(`%w; in a terminal run zen-mcp call load_mcp '{"server":%q}', or put a key into the "headers" of its entry`, err, server.Name)
-		case errors.As(err, &refused) && !signedIn:
-			signedIn = true
+		case errors.As(err, &refused) && signIns < maxSignIns:
+			signIns++
 			if err = c.source.signIn(ctx, server, refused); err == nil {
 				continue
 			}

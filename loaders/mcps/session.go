@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,7 +87,13 @@ func (s *session) discover(ctx context.Context) error {
 	if err := s.peer.link.ready(modernVersion); err != nil {
 		return err
 	}
-	result, err := s.peer.call(ctx, &request{method: "server/discover", meta: s.meta(false)})
+	ask := func() (json.RawMessage, error) {
+		return s.peer.call(ctx, &request{method: "server/discover", meta: s.meta(false)})
+	}
+	result, err := ask()
+	if wantsVersion(err, modernVersion) {
+		result, err = ask()
+	}
 	if err != nil {
 		return err
 	}
@@ -98,13 +105,27 @@ func (s *session) discover(ctx context.Context) error {
 	if err := json.Unmarshal(result, &d); err != nil {
 		return fmt.Errorf("the answer to server/discover: %w", err)
 	}
-	for _, v := range d.SupportedVersions {
-		if v == modernVersion {
-			s.capabilities, s.instructions = d.Capabilities, d.Instructions
-			return nil
-		}
+	if !slices.Contains(d.SupportedVersions, modernVersion) {
+		return fmt.Errorf("the server speaks %s and not %s", quoteSome(d.SupportedVersions), modernVersion)
 	}
-	return fmt.Errorf("the server speaks %s and not %s", quoteSome(d.SupportedVersions), modernVersion)
+	s.capabilities, s.instructions = d.Capabilities, d.Instructions
+	return nil
+}
+
+// codeUnsupportedVersion is the protocol's error for a revision that a server
+// does not speak; its data says which it does.
+const codeUnsupportedVersion = -32022
+
+// wantsVersion reports a refusal that says the version would be right.
+func wantsVersion(err error, version string) bool {
+	var fault *faultError
+	if !errors.As(err, &fault) || fault.code != codeUnsupportedVersion {
+		return false
+	}
+	var data struct {
+		Supported []string `json:"supported"`
+	}
+	return json.Unmarshal(fault.data, &data) == nil && slices.Contains(data.Supported, version)
 }
 
 // initialize is the handshake of the legacy era. ask says whether the caller

@@ -38,6 +38,13 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(0)
 		}
+		if options == conformanceMode {
+			if err := conformanceClient(os.Args[len(os.Args)-1]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
 		newStub(strings.Split(options, ",")).serve()
 		os.Exit(0)
 	}
