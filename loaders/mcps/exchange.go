@@ -86,8 +86,10 @@ func (x *exchange) refused(resp *http.Response, inSession bool) error {
 		}
 	}
 	if resp.StatusCode == http.StatusNotFound && inSession {
+		// In this order: of this call it is known that it was not done.
+		x.link.peer.fail(x.id, &lostError{cause: errSessionGone})
 		x.link.peer.lose(errSessionGone)
-		return &lostError{cause: errSessionGone}
+		return nil
 	}
 	return &statusError{resp.StatusCode, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
 }

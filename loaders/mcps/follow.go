@@ -8,9 +8,13 @@ import (
 	"zenmcp/core/rawjson"
 )
 
-// follow asks a modern server for news of its lists, for as long as the session
-// lives. Legacy servers send them unasked.
+// follow hears what a server says beside calls, for as long as the session lives.
+// A modern one is asked for news of its lists. A legacy one sends them unasked,
+// over HTTP on a stream for which it waits.
 func (s *session) follow() {
+	if l, ok := s.peer.link.(*httpLink); ok && !s.modern {
+		go l.listen()
+	}
 	if !s.modern {
 		return
 	}

@@ -99,7 +99,6 @@ type httpLink struct {
 	mu        sync.Mutex
 	sessionID string
 	version   string
-	listening bool
 }
 
 // httpEnd is what both HTTP transports have in common.
@@ -229,16 +228,10 @@ func openHTTP(s *session, w *wallet) {
 	s.peer.link = &httpLink{httpEnd: newHTTPEnd(s.server, w), peer: s.peer, log: s.log}
 }
 
-// ready opens the GET stream once a legacy version is agreed.
-func (l *httpLink) ready(version string) error {
+func (l *httpLink) ready(version string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.version = version
-	if version != "" && version < modernVersion && !l.listening {
-		l.listening = true
-		go l.listen()
-	}
-	return nil
 }
 
 // header has what every message of ours carries.

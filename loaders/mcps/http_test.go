@@ -54,7 +54,10 @@ func sdkServer() *mcp.Server {
 		})
 	s.AddTool(&mcp.Tool{Name: "wait", InputSchema: object},
 		func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			<-ctx.Done()
+			select { // a session's end waits for its tools, in this release of the SDK
+			case <-ctx.Done():
+			case <-time.After(30 * time.Second):
+			}
 			return text("stopped")
 		})
 	s.AddTool(&mcp.Tool{Name: "größe", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)},

@@ -24,7 +24,7 @@ type link interface {
 	// the answer has been delivered, and ends soon after ctx does.
 	send(ctx context.Context, msg jsonrpc.Message, r *request) error
 	// ready says which revision is spoken from now on: "" before a handshake.
-	ready(version string) error
+	ready(version string)
 	// abandon tells the server that nobody waits for the call any more.
 	abandon(ctx context.Context, id int64, reason string) error
 	// close ends the connection and what belongs to it.
@@ -65,6 +65,9 @@ type peer struct {
 	calls map[int64]*pending
 	err   error         // why the connection is over; set before done is closed
 	done  chan struct{} // closed when it is over
+
+	farewells int           // messages about abandoned calls that are on their way
+	quiet     chan struct{} // if not nil, closed when there are none
 }
 
 func newPeer(other func(*jsonrpc.Request, *pending)) *peer {
@@ -214,17 +217,44 @@ func (p *peer) forget(id int64) bool {
 
 // abandon tells the server, without keeping the caller waiting.
 func (p *peer) abandon(id int64, why error) {
-	select {
-	case <-p.done:
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
 		return
-	default:
 	}
+	p.farewells++
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		// Nobody is left to tell if it fails, and a server need not obey.
 		_ = p.link.abandon(ctx, id, why.Error())
+
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.farewells--; p.farewells == 0 && p.quiet != nil {
+			close(p.quiet)
+			p.quiet = nil
+		}
 	}()
+}
+
+// settle waits, for d at most, until the server has heard what was given up: it
+// may otherwise work on for nobody.
+func (p *peer) settle(d time.Duration) {
+	p.mu.Lock()
+	if p.farewells == 0 {
+		p.mu.Unlock()
+		return
+	}
+	quiet := make(chan struct{})
+	p.quiet = quiet
+	p.mu.Unlock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-quiet:
+	case <-timer.C:
+	}
 }
 
 // wait takes the call's events until its end.

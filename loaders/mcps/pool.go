@@ -211,7 +211,6 @@ type slot struct {
 // A start is a connection in the making, which any number of callers wait for.
 // It is given up when none is left.
 type start struct {
-	server  *Server
 	done    chan struct{}
 	cancel  context.CancelCauseFunc
 	waiting int
@@ -305,7 +304,7 @@ func (sl *slot) closeLater(s *session) { sl.closers.Go(s.close) }
 // begin starts the server. The caller holds sl.mu.
 func (sl *slot) begin(server *Server, ask bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	st := &start{server: server, done: make(chan struct{}), cancel: cancel}
+	st := &start{done: make(chan struct{}), cancel: cancel}
 	sl.starting = st
 	go func() {
 		s, err := sl.pool.dial(ctx, server, ask)

@@ -30,7 +30,7 @@ func (l *fakeLink) send(_ context.Context, msg jsonrpc.Message, _ *request) erro
 	return nil
 }
 
-func (l *fakeLink) ready(string) error                           { return nil }
+func (l *fakeLink) ready(string)                                 {}
 func (l *fakeLink) abandon(context.Context, int64, string) error { return nil }
 func (l *fakeLink) close() error                                 { l.closed.Store(true); return nil }
 

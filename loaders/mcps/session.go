@@ -47,7 +47,7 @@ type session struct {
 
 	closing sync.Once
 
-	// running, retired and idle belong to the slot.
+	// running and retired belong to the slot.
 	running int
 	retired bool
 }
@@ -60,10 +60,15 @@ func newSession(server *Server, client string, log *slog.Logger) *session {
 	return s
 }
 
+// farewellLimit is how long the end of a session waits for cancellations to be
+// sent.
+const farewellLimit = 500 * time.Millisecond
+
 // close ends the connection and everything that belongs to it.
 func (s *session) close() {
 	s.closing.Do(func() {
 		s.end()
+		s.peer.settle(farewellLimit)
 		if s.peer.link != nil {
 			if err := s.peer.link.close(); err != nil {
 				s.log.Warn("closing the connection", "error", err)
@@ -84,9 +89,7 @@ func (s *session) discover(ctx context.Context) error {
 	if err := errors.Join(errPlain, errAsking); err != nil {
 		return err
 	}
-	if err := s.peer.link.ready(modernVersion); err != nil {
-		return err
-	}
+	s.peer.link.ready(modernVersion)
 	ask := func() (json.RawMessage, error) {
 		return s.peer.call(ctx, &request{method: "server/discover", meta: s.meta(false)})
 	}
@@ -132,9 +135,7 @@ func wantsVersion(err error, version string) bool {
 // can put questions to a user; a server is told once, for all calls.
 func (s *session) initialize(ctx context.Context, ask bool) error {
 	s.modern, s.version = false, ""
-	if err := s.peer.link.ready(""); err != nil {
-		return err
-	}
+	s.peer.link.ready("")
 	info, err := s.clientInfo()
 	if err != nil {
 		return err
@@ -153,9 +154,7 @@ func (s *session) initialize(ctx context.Context, ask bool) error {
 		return fmt.Errorf("the answer to initialize: %w", err)
 	}
 	s.version, s.capabilities, s.instructions = init.ProtocolVersion, init.Capabilities, init.Instructions
-	if err := s.peer.link.ready(s.version); err != nil {
-		return err
-	}
+	s.peer.link.ready(s.version)
 	return s.peer.notify(ctx, "notifications/initialized", nil)
 }
 

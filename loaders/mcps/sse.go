@@ -227,7 +227,7 @@ func (l *sseLink) resolve(ref string) (string, error) {
 	return u.String(), nil
 }
 
-func (l *sseLink) ready(string) error { return nil }
+func (l *sseLink) ready(string) {}
 
 func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) error {
 	body, err := wire.Append(nil, msg)

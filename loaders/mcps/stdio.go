@@ -135,12 +135,12 @@ func (l *stdioLink) lastWords() string {
 
 func (l *stdioLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) error {
 	if err := l.conn.Write(ctx, msg); err != nil && ctx.Err() == nil {
-		return &lostError{cause: l.ending()}
+		return &lostError{cause: errors.New("the server has ended")} // how, the reader finds out
 	}
 	return nil
 }
 
-func (l *stdioLink) ready(string) error { return nil }
+func (l *stdioLink) ready(string) {}
 
 func (l *stdioLink) abandon(ctx context.Context, id int64, reason string) error {
 	return l.send(ctx, cancelled(id, reason), nil)
