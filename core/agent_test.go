@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -101,23 +102,36 @@ func TestRunAgent(t *testing.T) {
 // testTranscript checks that a transcript is private and holds messages.
 func testTranscript(t *testing.T, file string, lines int) {
 	t.Helper()
+	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the transcript's mode is %v (%v)", info.Mode(), err)
+	}
+	messages := transcript(t, file)
+	for _, m := range messages {
+		if m.Role == "" {
+			t.Errorf("no message: %+v", m)
+		}
+	}
+	if len(messages) != lines {
+		t.Errorf("%d lines, want %d", len(messages), lines)
+	}
+}
+
+// transcript reads the messages of a run.
+func transcript(t *testing.T, file string) []core.Message {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the transcript's mode is %v (%v)", info.Mode(), err)
-	}
-	all := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-	for _, line := range all {
+	var messages []core.Message
+	for line := range strings.Lines(string(text)) {
 		var m core.Message
-		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Role == "" {
-			t.Errorf("line %q: %v", line, err)
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("line %q: %v", line, err)
 		}
+		messages = append(messages, m)
 	}
-	if len(all) != lines {
-		t.Errorf("%d lines, want %d", len(all), lines)
-	}
+	return messages
 }
 
 func TestRunAgentFails(t *testing.T) {
