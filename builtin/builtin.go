@@ -74,8 +74,8 @@ func (o offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]co
 			if d.Name != c.Name {
 				continue
 			}
-			if d.Usable != nil && d.Usable(scope) != nil {
-				left = append(left, core.Omission{Capability: c, Reason: d.Usable(scope).Error()})
+			if err := d.UsableIn(scope); err != nil {
+				left = append(left, core.Omission{Capability: c, Reason: err.Error()})
 				continue
 			}
 			tools = append(tools, d.Bind(scope))

@@ -12,8 +12,8 @@ import (
 // tools, a folder of skills, the MCP servers of mcp.json. It is asked anew
 // whenever files change.
 type Source interface {
-	// Discover looks at what there is. It runs no code that it finds and
-	// permits nothing: it only lists. What cannot be read is reported as
+	// Discover looks at what there is. It runs no code that it finds, unless
+	// that is the user's own or trusted, and permits nothing: it only lists. What cannot be read is reported as
 	// joined [Omission] errors; the Offer holds the rest and is valid even
 	// then. A nil Offer is an empty one.
 	Discover(ctx context.Context) (Offer, error)

@@ -114,6 +114,14 @@ type Definition struct {
 	Usable func(*Scope) error
 }
 
+// UsableIn reports why the tool cannot be offered in a scope; nil if it can.
+func (d Definition) UsableIn(scope *Scope) error {
+	if d.Usable == nil {
+		return nil
+	}
+	return d.Usable(scope)
+}
+
 // Bind returns the tool for one scope.
 func (d Definition) Bind(scope *Scope) Tool {
 	t, run := d.Tool, d.Run

@@ -1,6 +1,7 @@
 package usertools
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -50,6 +51,20 @@ func readCache(file string) (c cache) {
 		return cache{} // it is made anew
 	}
 	return c
+}
+
+// keep writes the cache of a folder, if it can be found again.
+func (s *Source) keep(ctx context.Context, file string, c cache) {
+	if file == "" || c.Digest == "" {
+		return
+	}
+	text, err := json.Marshal(c)
+	if err == nil {
+		err = configs.WriteFile(ctx, file, text, true)
+	}
+	if err != nil {
+		s.log.Warn("what modules declare cannot be kept, so they run at every start", "file", file, "error", err)
+	}
 }
 
 // folderDigest is a digest of the modules and of the scripts and JSON files beside

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// loadLimit is how long all modules of a folder may take to say what they are.
-	loadLimit = 5 * time.Second
+	// loadLimit is how long a module may take to say what it is.
+	loadLimit = 10 * time.Second
 	// loadsAtOnce is how many of them run at the same time.
 	loadsAtOnce = 8
 )
@@ -106,8 +106,6 @@ func callModule(ctx context.Context, call *core.Call, name, file string, limit t
 
 // load runs modules to learn what they declare, in a Node process of its own.
 func (s *Source) load(ctx context.Context, dir string, files []string) ([]*string, []error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("it did not finish loading within %v", s.limit))
-	defer cancel()
 	var procs proc.Set
 	defer func() {
 		if err := procs.Close(); err != nil {
@@ -122,6 +120,8 @@ func (s *Source) load(ctx context.Context, dir string, files []string) ([]*strin
 		wg.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
+			ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("it did not finish loading within %v", s.limit))
+			defer cancel()
 			declared[i], errs[i] = n.ask(ctx, "load", file, nil)
 		})
 	}
@@ -167,14 +167,6 @@ func (s *Source) declarations(ctx context.Context, dir string, files []string) (
 			now.Modules[filepath.Base(f)] = declared[i]
 		}
 	}
-	if file != "" && digest != "" {
-		text, err := json.Marshal(now)
-		if err == nil {
-			err = configs.WriteFile(ctx, file, text, true)
-		}
-		if err != nil {
-			s.log.Warn("what modules declare cannot be kept, so they run at every start", "file", file, "error", err)
-		}
-	}
+	s.keep(ctx, file, now)
 	return declared, errs
 }

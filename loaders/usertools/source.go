@@ -9,7 +9,7 @@
 // TypeScript system. Modules run in one Node process for each client, a worker for
 // each module (node.go). To know what a module declares it has to be run: that is
 // done at discovery, for modules of folders that are the user's own or trusted, all
-// at once, within [loadLimit]. What they declare is kept in the state directory and
+// at once, each within [loadLimit]. What they declare is kept in the state directory and
 // found again by a digest of the folder's files, so that a start runs Node only
 // after a change (cache.go).
 //
@@ -38,7 +38,7 @@ import (
 type Source struct {
 	places *configs.Places
 	log    *slog.Logger
-	limit  time.Duration // of loading modules
+	limit  time.Duration // of loading a module
 }
 
 var _ core.Source = (*Source)(nil)
