@@ -26,6 +26,10 @@ import (
 // is killed (decision 17).
 const Grace = 2 * time.Second
 
+// closeGrace is the same when a whole [Set] ends, which is when its client is
+// gone: a server must be gone within a second of that, whatever its tools do.
+const closeGrace = 150 * time.Millisecond
+
 // A Command is what to run.
 type Command struct {
 	// Args are the program and its arguments. A program without a slash is
@@ -97,9 +101,11 @@ func (p *Process) ended() bool {
 // Stop asks the whole group to end, kills what is left after [Grace], and
 // returns when nothing is left. Windows knows no such request; there it kills.
 // An error means that the system did not let the group be ended.
-func (p *Process) Stop() error {
+func (p *Process) Stop() error { return p.stop(Grace) }
+
+func (p *Process) stop(grace time.Duration) error {
 	p.group.terminate(p.ended())
-	timeout := time.NewTimer(Grace)
+	timeout := time.NewTimer(grace)
 	defer timeout.Stop()
 	if p.gone(timeout.C) {
 		return nil
@@ -213,7 +219,7 @@ func (s *Set) Close() error {
 	errs := make(chan error, len(processes))
 	for p := range processes {
 		wg.Go(func() {
-			errs <- p.Stop()
+			errs <- p.stop(closeGrace)
 			p.group.release()
 		})
 	}

@@ -181,6 +181,25 @@ func TestSetEndsWhatIsLeft(t *testing.T) {
 	readAll(t, r3)
 }
 
+// A server must be gone soon after its client, whatever its commands think of it.
+func TestSetDoesNotWaitForTheStubborn(t *testing.T) {
+	t.Parallel()
+	var set Set
+	p, r := start(t, &set, Command{Shell: "trap '' TERM; echo x; while :; do sleep 300; done"})
+	firstLine(t, r)
+	began := time.Now()
+	if err := set.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took >= Grace {
+		t.Errorf("took %v, as long as a single Stop", took)
+	}
+	if exit := p.Exit(); exit.Signal != "SIGKILL" {
+		t.Errorf("exit %v, want SIGKILL", exit)
+	}
+	readAll(t, r)
+}
+
 // A number that belongs to another process by now must not be signalled.
 func TestForeignGroupIsLeftAlone(t *testing.T) {
 	t.Parallel()
