@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -15,6 +16,7 @@ import (
 //
 // The result is what jsonrpc.DecodeMessage gives for the same bytes. Unlike that
 // function Decode looks at the whole line, so a second value on it is an error,
+// it refuses IDs that the SDK would round to one that the peer did not choose,
 // and it reads the common shapes by hand: one pass over the bytes, where the SDK
 // makes four and allocates 32 KiB for each of three buffers.
 //
@@ -73,6 +75,9 @@ func decode(line []byte) (jsonrpc.Message, *fault) {
 	msg, err := jsonrpc.DecodeMessage(line)
 	if err != nil {
 		return nil, invalidFault(m.answerID(), "%v", err)
+	}
+	if m.rounded() {
+		return nil, invalidFault(m.answerID(), "the id %s is not an integer that a double holds exactly", m.id)
 	}
 	return msg, nil
 }
@@ -172,6 +177,17 @@ func (m *members) requestID() (jsonrpc.ID, bool) {
 	}
 	id, err := jsonrpc.MakeID(v)
 	return id, err == nil
+}
+
+// rounded reports whether the SDK, which reads numbers as float64 and cuts them to
+// int64, would answer to an ID other than the one on the line. The peer would wait
+// for ever, or take the answer for that to another request.
+func (m *members) rounded() bool {
+	if m.unusual || len(m.id) == 0 || m.id[0] != '-' && !isDigit(m.id[0]) {
+		return false
+	}
+	n, err := strconv.ParseFloat(string(m.id), 64)
+	return err != nil || n != math.Trunc(n) || math.Abs(n) > 1<<53-1
 }
 
 // answerID returns the ID to answer a refused frame with. Frames that look like
