@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,7 +79,9 @@ type textSearch struct {
 	maxFileSize   int64 // 0: not given
 	maxLineLength int
 	found         hitList
+	searched      atomic.Int64 // files
 	slow          atomic.Int32 // files
+	selectsNone   string       // why no file was searched, if that may be a mistake
 
 	mu        sync.Mutex
 	searchers map[*worker]*fileSearcher
@@ -111,7 +114,7 @@ func (s *textSearch) run(call *core.Call, in findTextInput) (walked, error) {
 	if !info.IsDir() {
 		return walked{}, s.file(path)
 	}
-	return s.folder(call, in)
+	return s.folder(call, path, in)
 }
 
 // file searches the file that path leads to. Backtracking does not look at the
@@ -138,7 +141,7 @@ func (s *textSearch) file(path core.Path) error {
 }
 
 // folder searches what the arguments select in a folder.
-func (s *textSearch) folder(call *core.Call, in findTextInput) (walked, error) {
+func (s *textSearch) folder(call *core.Call, path core.Path, in findTextInput) (walked, error) {
 	sel, err := selectPaths(s.ctx, call.Scope, in.Path, in.Pattern, in.Exclude)
 	if err != nil {
 		return walked{}, err
@@ -149,7 +152,24 @@ func (s *textSearch) folder(call *core.Call, in findTextInput) (walked, error) {
 		err = fmt.Errorf("regex %q takes too long: there are too many ways in which it may match, and %d files took more than %v each; "+
 			"make it simpler, without repetitions of repetitions, lookaround and back references", core.Clip(in.Regex, 200), maxSlowFiles, maxBacktracking)
 	}
+	if err == nil && s.searched.Load() == 0 {
+		s.selectsNone, err = s.nothing(path, in.Pattern)
+	}
 	return how, err
+}
+
+// nothing says why no file was searched; "" if the folder is empty.
+func (s *textSearch) nothing(path core.Path, pattern string) (string, error) {
+	entries, err := path.ReadDir(s.ctx)
+	if err != nil || len(entries) == 0 {
+		return "", err
+	}
+	pattern = core.Clip(pattern, 200)
+	why := fmt.Sprintf("no file is selected by the pattern %q", pattern)
+	if !strings.Contains(pattern, "/") {
+		why += fmt.Sprintf("; %q looks into subfolders too", "**/"+pattern)
+	}
+	return why, nil
 }
 
 // search takes entries of a folder from the walk.
@@ -164,6 +184,7 @@ func (s *textSearch) search(w *worker, in *folder, entries []entry) bool {
 			return false
 		}
 		w.on(in, e.name)
+		s.searched.Add(1)
 		var hits []hit
 		var err error
 		if e.typ == 0 {
@@ -217,12 +238,13 @@ func (s *textSearch) answer(how walked) (*core.Result, error) {
 	if how.unreadable > 0 {
 		skipped[skipUnreadable] += how.unreadable
 	}
-	if !truncated && len(skipped) == 0 {
+	said := cmp.Or(note(how, false), s.selectsNone)
+	if !truncated && len(skipped) == 0 && said == "" {
 		return core.JSONResult(results)
 	}
 	total := 0
 	for _, f := range results {
 		total += len(f.Matches)
 	}
-	return core.JSONResult(searchAnswer{total, truncated, skipped, note(how, false), results})
+	return core.JSONResult(searchAnswer{total, truncated, skipped, said, results})
 }

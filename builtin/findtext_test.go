@@ -20,6 +20,7 @@ type searched struct {
 	TotalMatches int
 	Truncated    bool
 	Skipped      map[string]int
+	Note         string
 	Results      []fileHits
 	plain        bool // it was the list alone
 }
@@ -75,6 +76,7 @@ func TestFindTextSaysWhatItSkipped(t *testing.T) {
 	}{
 		{"an ignore file of git hides nothing", map[string]any{"pattern": "**/*"}, []string{"gen/a.txt:1"}, map[string]int{"binary": 1, "tooBig": 1}},
 		{"no hits", map[string]any{"pattern": "**/*.{bin,log}"}, nil, map[string]int{"binary": 1, "tooBig": 1}},
+		{"nothing selected", map[string]any{"pattern": "*.go"}, nil, map[string]int{}},
 		{"nothing skipped", map[string]any{"pattern": "a.txt"}, nil, nil},
 		{"in a folder", map[string]any{"path": "gen", "pattern": "a.txt"}, []string{"a.txt:1"}, nil},
 		{"a file as path, whatever the pattern", map[string]any{"path": "gen/a.txt", "pattern": "*.go"}, []string{"gen/a.txt:1"}, nil},
@@ -90,6 +92,9 @@ func TestFindTextSaysWhatItSkipped(t *testing.T) {
 			got, failed := callFindText(t, t.Context(), scope, tt.args)
 			if failed || !slices.Equal(got.lines(), tt.lines) || fmt.Sprint(got.Skipped) != fmt.Sprint(tt.skipped) || got.plain != (tt.skipped == nil) {
 				t.Errorf("%v gives %v %+v, want %v skipped %v", tt.args, failed, got, tt.lines, tt.skipped)
+			}
+			if none := strings.Contains(got.Note, `"**/*.go"`); none != (tt.name == "nothing selected") {
+				t.Errorf("%v gives the note %q", tt.args, got.Note)
 			}
 		})
 	}

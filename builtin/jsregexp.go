@@ -57,15 +57,46 @@ const (
 
 func (t *jsTranslator) only(same jsSameness) { t.same = max(t.same, same) }
 
-// translateJS returns expr in RE2's syntax. ok is false if that cannot be.
-func translateJS(expr string, unicode bool) (re2 string, same jsSameness, ok bool) {
-	t := jsTranslator{src: expr, unicode: unicode}
+// newJSTranslator prepares to translate, under the u flag unless that forbids
+// something in expr: escapes of letters that mean nothing, or of numbers without
+// a group. Other engines than JavaScript's take those for something.
+func newJSTranslator(expr string) *jsTranslator {
+	t := &jsTranslator{src: expr}
 	t.countGroups()
+	t.unicode = t.allowsUnicode()
+	return t
+}
+
+// translate returns the expression in RE2's syntax. ok is false if that cannot
+// be.
+func (t *jsTranslator) translate() (re2 string, same jsSameness, ok bool) {
 	t.disjunction()
 	if t.failed || t.pos < len(t.src) {
 		return "", 0, false
 	}
 	return string(t.out), t.same, true
+}
+
+func (t *jsTranslator) allowsUnicode() bool {
+	for i := 0; i+1 < len(t.src); i++ {
+		if t.src[i] != '\\' {
+			continue
+		}
+		i++
+		switch c := t.src[i]; {
+		case c == 'k' && !t.named:
+			return false
+		case c >= '0' && c <= '9':
+			rest := t.src[i:]
+			n, _ := count(rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))])
+			if n > t.groups || c == '0' && len(rest) > 1 && rest[1] >= '0' && rest[1] <= '9' {
+				return false
+			}
+		case isLetter(c) && !strings.ContainsRune("dDwWsSbBfnrtvcxupPk", rune(c)):
+			return false
+		}
+	}
+	return true
 }
 
 func (t *jsTranslator) countGroups() {
@@ -397,7 +428,7 @@ func (t *jsTranslator) character() rune {
 	case 'u':
 		return t.codePoint()
 	case 'c':
-		if t.more() && isASCIILetter(t.src[t.pos]) {
+		if t.more() && isLetter(t.src[t.pos]) {
 			return t.next() & 31
 		}
 		t.pos = start // the backslash is what is meant
@@ -412,8 +443,6 @@ func (t *jsTranslator) character() rune {
 		return r
 	}
 }
-
-func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // hex moves past so many hexadecimal digits, if they are there.
 func (t *jsTranslator) hex(digits int) (rune, bool) {

@@ -50,15 +50,16 @@ func regexExpression(expr string) (*lineExpression, error) {
 	if len(expr) > maxRegexLength {
 		return nil, fmt.Errorf("the regex has %d bytes, and %d is the limit; use several calls", len(expr), maxRegexLength)
 	}
+	t := newJSTranslator(expr)
 	e := &lineExpression{js: expr, flags: regexp2.ECMAScript | regexp2.Unicode}
-	if _, err := regexp2.Compile(expr, e.flags); err != nil {
-		e.flags = regexp2.ECMAScript
+	if _, err := regexp2.Compile(expr, e.flags); err != nil || !t.unicode {
+		t.unicode, e.flags = false, regexp2.ECMAScript
 		if _, err := regexp2.Compile(expr, e.flags); err != nil {
 			reason := strings.TrimPrefix(err.Error(), "error parsing regexp: ")
 			return nil, fmt.Errorf("regex: %s; it must be a JavaScript regular expression, and text is the argument for plain text", core.Clip(reason, 300))
 		}
 	}
-	translated, same, ok := translateJS(expr, e.flags&regexp2.Unicode != 0)
+	translated, same, ok := t.translate()
 	if !ok {
 		return e, nil
 	}

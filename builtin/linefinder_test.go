@@ -96,7 +96,7 @@ func FuzzFindText(f *testing.F) {
 }
 
 func FuzzFindRegex(f *testing.F) {
-	for _, expr := range []string{`a`, `^a$`, `\bfoo\b`, `[^a-c]+\d`, `(?:a|bc)*d`, `\s\S`, `x{2,3}?y`, `(\w)\1`, `foo(?=bar)`, `(?<!\$)\b\d+`, `\p{L}+`, `[\s\S]`, `é|ж`, `(?i:straße)k`, `.{3}`, `\u{1F600}`, `[]|a`, `[^]`, `\B`} {
+	for _, expr := range []string{`a`, `^a$`, `\bfoo\b`, `[^a-c]+\d`, `(?:a|bc)*d`, `\s\S`, `x{2,3}?y`, `(\w)\1`, `foo(?=bar)`, `(?<!\$)\b\d+`, `\p{L}+`, `[\s\S]`, `é|ж`, `(?i:straße)k`, `.{3}`, `\u{1F600}`, `(\A)|\e|a\Z`, `[]|a`, `[^]`, `\B`} {
 		f.Add(expr, []byte("a foo bar1\r\nabcbcd é1 xxxy foobar\n$12 12\xff\xc3a\nSTRASSE STRAßE\u212a\n😀\n\n"))
 	}
 	f.Fuzz(func(t *testing.T, expr string, data []byte) {
