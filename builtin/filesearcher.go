@@ -22,16 +22,21 @@ const (
 // It serves one goroutine.
 type fileSearcher struct {
 	finder        *lineFinder
-	limit         int // lines of one file
-	maxLineLength int // code points
+	goesOn        func() // is called from time to time; nil if nobody waits for it
+	limit         int    // lines of one file
+	maxLineLength int    // code points
 	buf           []byte
 
 	hits   []hit
 	passed int // lines of the file before the last hit, or before the block
 }
 
-func newFileSearcher(e *lineExpression, limit, maxLineLength int) *fileSearcher {
-	return &fileSearcher{finder: e.finder(), limit: limit, maxLineLength: maxLineLength, buf: make([]byte, 0, searchBlock+1)}
+// newFileSearcher makes one for files of up to maxSize bytes, 0 for no limit.
+func newFileSearcher(e *lineExpression, limit, maxLineLength int, maxSize int64) *fileSearcher {
+	if maxSize == 0 || maxSize > searchBlock {
+		maxSize = searchBlock
+	}
+	return &fileSearcher{finder: e.finder(), limit: limit, maxLineLength: maxLineLength, buf: make([]byte, 0, maxSize+1)}
 }
 
 // entry searches a regular file in a folder.
@@ -69,12 +74,13 @@ func (s *fileSearcher) path(ctx context.Context, p core.Path, maxSize int64) ([]
 
 // stream searches in blocks that end with a line.
 func (s *fileSearcher) stream(r io.Reader) error {
-	buf := make([]byte, 0, searchBlock)
+	buf := s.buf
 	for first := true; ; first = false {
 		n, err := io.ReadFull(r, buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		atEnd := err == io.EOF || err == io.ErrUnexpectedEOF
 		if err != nil && !atEnd {
+			s.buf = make([]byte, 0, cap(s.buf)) // a read that was given up may still fill the old one
 			return err
 		}
 		if first {
@@ -92,6 +98,9 @@ func (s *fileSearcher) stream(r io.Reader) error {
 			return err
 		}
 		s.passed += bytes.Count(lines[counted:], []byte{'\n'})
+		if s.goesOn != nil {
+			s.goesOn()
+		}
 		if len(lines) > 0 {
 			buf = append(buf[:0], buf[len(lines):]...)
 		} else if cap(buf) < maxLine {

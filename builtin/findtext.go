@@ -209,7 +209,10 @@ func (s *textSearch) searcher(w *worker) *fileSearcher {
 	defer s.mu.Unlock()
 	f := s.searchers[w]
 	if f == nil {
-		f = newFileSearcher(s.expr, s.found.limit+1, s.maxLineLength)
+		f = newFileSearcher(s.expr, s.found.limit+1, s.maxLineLength, s.maxFileSize)
+		if w != nil {
+			f.goesOn = w.goesOn
+		}
 		s.searchers[w] = f
 	}
 	return f

@@ -195,32 +195,25 @@ func TestFindTextStreams(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var b strings.Builder
 	b.WriteString("\ufefftoken first\r\n")
-	for b.Len() < 3*searchBlock {
+	for b.Len() < searchBlock+100_000 {
 		b.WriteString(strings.Repeat("é", r.IntN(200)))
 		if r.IntN(50) == 0 {
 			b.WriteString("token")
 		}
-		b.WriteString(strings.Repeat("z", r.IntN(3)*r.IntN(3)*100_000*(r.IntN(20)/19)) + "\r\n")
+		b.WriteString(strings.Repeat("z", r.IntN(3)*1000) + "\r\n")
 	}
-	b.WriteString(strings.Repeat("y", 2*searchBlock) + "token")
+	b.WriteString(strings.Repeat("y", searchBlock+10) + "token")
 	data := b.String()
 	scope := newScope(t, core.Config{}, writeTree(t, map[string]string{"big.txt": data}))
-	for _, args := range []map[string]any{{"text": "token"}, {"regex": `^(?!x).*token`}, {"regex": `\btoken\b|[y]token$`}} {
+	for _, args := range []map[string]any{{"text": "token"}, {"regex": `y?token`}} {
 		args["pattern"], args["maxFileSize"], args["maxMatches"], args["maxLineLength"] = "*", 1<<30, 1_000_000, 10
-		e, err := textExpression("token")
-		if regex, ok := args["regex"].(string); ok {
-			e, err = regexExpression(regex)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
 		want := []string{}
-		found, ok := findAll(t, e, []byte(strings.TrimPrefix(data, "\ufeff")))
-		for _, m := range found {
-			want = append(want, fmt.Sprintf("big.txt:%d", m.line))
+		for i, line := range strings.SplitAfter(data, "\n") {
+			if strings.Contains(line, "token") {
+				want = append(want, fmt.Sprintf("big.txt:%d", i+1))
+			}
 		}
-		got, _ := callFindText(t, t.Context(), scope, args)
-		if !ok || len(want) < 2 || !slices.Equal(got.lines(), want) {
+		if got, _ := callFindText(t, t.Context(), scope, args); len(want) < 10 || !slices.Equal(got.lines(), want) {
 			t.Errorf("%v gives %d lines, want %d", args["regex"], len(got.lines()), len(want))
 		}
 	}
@@ -274,30 +267,35 @@ func TestExcerpt(t *testing.T) {
 // An automaton with more states than are kept still finds everything.
 func TestLineDFABeginsAnew(t *testing.T) {
 	t.Parallel()
-	e, err := regexExpression(`[ab]*a[ab]{14}c`)
+	e, err := regexExpression(`[ab]*a[ab]{14}[cd]`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(7, 8))
-	data := make([]byte, 400_000)
+	data := make([]byte, 100_000)
 	for i := range data {
 		data[i] = "ab"[r.IntN(2)]
 		if i%40 == 39 {
 			data[i] = "c\n"[r.IntN(2)]
 		}
 	}
-	f := e.finder()
-	want := 0
-	for line := range strings.SplitSeq(string(data), "\n") {
+	want := []int{}
+	for i, line := range strings.Split(string(data), "\n") {
 		if e.re.MatchString(line) {
-			want++
+			want = append(want, i+1)
 		}
 	}
-	got, _ := findAll(t, e, data)
-	for from := 0; from < len(data); from += 10_000 {
-		f.dfa.find(data, from)
+	f := e.finder()
+	got := []int{}
+	for from, n := 0, 0; ; {
+		line, ok, err := f.next(data, from)
+		if err != nil || !ok {
+			break
+		}
+		n += strings.Count(string(data[from:line.start]), "\n") + 1
+		got, from = append(got, n), line.end+1
 	}
-	if len(got) != want || want == 0 || f.dfa.resets == 0 {
-		t.Errorf("%d lines, want %d; began anew %d times", len(got), want, f.dfa.resets)
+	if !slices.Equal(got, want) || len(want) == 0 || f.dfa.resets == 0 {
+		t.Errorf("%d lines, want %d; began anew %d times", len(got), len(want), f.dfa.resets)
 	}
 }

@@ -58,7 +58,8 @@ func (l *hitList) add(file string, hits []hit) {
 		heap.Pop(&l.files)
 	}
 	if l.total > l.limit {
-		l.last.Store(&l.files[0].File)
+		last := l.files[0].File // the heap moves its elements
+		l.last.Store(&last)
 	}
 }
 

@@ -301,6 +301,13 @@ func (w *worker) on(in *folder, name string) {
 	w.turns++
 }
 
+// goesOn tells the watch that the worker gets on with what it is at.
+func (w *worker) goesOn() {
+	w.walk.mu.Lock()
+	defer w.walk.mu.Unlock()
+	w.turns++
+}
+
 func (w *worker) openFolder(ctx context.Context, j job) (*folder, error) {
 	f := &folder{start: j.start, path: j.path, want: j.want, skip: j.skip}
 	var err error
