@@ -172,7 +172,7 @@ func (s *Server) entrance(next http.Handler) http.Handler {
 		if s.draining.Load() {
 			w.Header().Set("Connection", "close") // the next request goes elsewhere
 		}
-		stream := newStream(w)
+		stream := newStream(w, s.writeLimit)
 		defer func() {
 			stream.stop()
 			s.log.Debug("request", "id", id, "method", r.Method, "path", r.URL.Path, "status", stream.status, "principal", stream.principal,

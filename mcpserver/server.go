@@ -69,7 +69,8 @@ type Server struct {
 	audit   *audit
 	tracer  trace.Tracer
 
-	draining atomic.Bool // the server shuts down, but calls go on
+	writeLimit time.Duration
+	draining   atomic.Bool // the server shuts down, but calls go on
 	// closing ends when the server shuts down; every call ends with it.
 	closing  context.Context
 	shutdown context.CancelCauseFunc
@@ -81,7 +82,7 @@ var errShutdown = errors.New("the server is shutting down")
 // New makes a server. It fails when an agent's scope cannot be made, for example
 // because the working directory lies outside the roots.
 func New(options Options) (*Server, error) {
-	s := &Server{options: options, log: options.Env.Log, limits: limiter{Limits: options.Limits}, tracer: options.Tracer}
+	s := &Server{options: options, log: options.Env.Log, writeLimit: writeLimit, limits: limiter{Limits: options.Limits}, tracer: options.Tracer}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -18,7 +18,8 @@ type stream struct {
 	http.ResponseWriter
 	control *http.ResponseController
 
-	principal string // for the access line
+	patience  time.Duration // how long one write may take
+	principal string        // for the access line
 
 	mu     sync.Mutex
 	begun  bool
@@ -26,8 +27,8 @@ type stream struct {
 	timer  *time.Timer // nil unless it is an event stream
 }
 
-func newStream(w http.ResponseWriter) *stream {
-	return &stream{ResponseWriter: w, control: http.NewResponseController(w)}
+func newStream(w http.ResponseWriter, patience time.Duration) *stream {
+	return &stream{ResponseWriter: w, control: http.NewResponseController(w), patience: patience}
 }
 
 // Unwrap is for http.ResponseController.
@@ -78,7 +79,7 @@ func (s *stream) FlushError() error {
 func (s *stream) Flush() { _ = s.FlushError() }
 
 // limit gives the next write its deadline. Not every writer has deadlines.
-func (s *stream) limit() { _ = s.control.SetWriteDeadline(time.Now().Add(writeLimit)) }
+func (s *stream) limit() { _ = s.control.SetWriteDeadline(time.Now().Add(s.patience)) }
 
 // comment writes a line that clients ignore.
 func (s *stream) comment() {
