@@ -190,7 +190,7 @@ func TestTenAtOnce(t *testing.T) {
 }
 
 // echoes is a source of one tool that answers with its arguments.
-type echoes struct{ tools }
+type echoes struct{}
 
 func (e echoes) Discover(context.Context) (core.Offer, error) { return e, nil }
 
