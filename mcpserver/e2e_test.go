@@ -54,6 +54,12 @@ func program(t *testing.T) string {
 // and returns what it prints.
 func node(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return nodeWith(t, nil, args...)
+}
+
+// nodeWith is node with more variables in its environment.
+func nodeWith(t *testing.T, env []string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	dir, err := filepath.Abs(far)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +69,7 @@ func node(t *testing.T, args ...string) (stdout, stderr string, err error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(bin, "node"), args...)
 	cmd.Dir = dir
-	cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}
+	cmd.Env = append([]string{"HOME=" + t.TempDir(), "PATH=" + bin + ":/usr/bin:/bin"}, env...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err = cmd.Run()
@@ -215,7 +221,12 @@ var scenarios = map[string][]string{
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	program(t)
-	url := serveHTTP(t, t.TempDir())
+	conform(t, serveHTTP(t, t.TempDir()))
+}
+
+// conform runs the scenarios against a server.
+func conform(t *testing.T, url string) {
+	t.Helper()
 	for version, names := range scenarios {
 		for _, name := range names {
 			t.Run(version+" "+name, func(t *testing.T) {

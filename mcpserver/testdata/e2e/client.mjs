@@ -3,6 +3,8 @@
 //
 //   client.mjs v1|v2 legacy|auto|modern URL
 //   client.mjs v1|v2 legacy|auto|modern -- COMMAND ARGS…
+//
+// $TOKEN, if set, is sent to the URL as a bearer token.
 
 const [sdk, era, ...target] = process.argv.slice(2);
 
@@ -28,7 +30,9 @@ const client = new Client({ name: "e2e", version: "1" }, negotiation());
 const transport =
   target[0] === "--"
     ? new StdioClientTransport({ command: target[1], args: target.slice(2), stderr: "inherit" })
-    : new StreamableHTTPClientTransport(new URL(target[0]));
+    : new StreamableHTTPClientTransport(new URL(target[0]), {
+        requestInit: process.env.TOKEN ? { headers: { Authorization: `Bearer ${process.env.TOKEN}` } } : {},
+      });
 await client.connect(transport);
 
 // The two SDKs order the parameters of callTool differently.
