@@ -46,9 +46,7 @@ func TestReport(t *testing.T) {
 	if !slices.Equal(got, []Progress{{1, 2, "half"}}) {
 		t.Errorf("reported %v", got)
 	}
-	call.Logger().Error("goes nowhere without a scope")
-	call.Scope = newScope(t, &Env{})
-	call.Logger().Error("and neither without a log")
+	newScope(t, &Env{}).Log().Error("goes nowhere without a log")
 }
 
 func TestListResult(t *testing.T) {

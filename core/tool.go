@@ -204,11 +204,3 @@ func decodeError(err error) error {
 	value := strings.TrimPrefix(wrong.Value, "number ")
 	return InField(wrong.Field, fmt.Errorf("%s does not fit into %v", Clip(value, 40), wrong.Type))
 }
-
-// Logger returns the scope's log, or one that discards when there is no scope.
-func (c *Call) Logger() *slog.Logger {
-	if c.Scope == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return c.Scope.Log()
-}
