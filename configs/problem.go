@@ -83,10 +83,10 @@ const excerptWidth = 50
 var secret = regexp.MustCompile(`(?i)("[^"]*(?:key|token|secret|passw|auth|credential|pat)[^"]*"\s*:\s*")((?:[^"\\]|\\.)*)`)
 
 // Excerpt shows the line with a caret below the place, in two lines of text, or
-// nothing when there is no place. What looks like a secret is masked, since an
+// nothing when there is no place or no text to show. What looks like a secret is masked, since an
 // excerpt goes to logs.
 func (p *Problem) Excerpt() string {
-	if p.Line == 0 {
+	if p.Line == 0 || p.text == nil {
 		return ""
 	}
 	lines := bytes.Split(p.text, []byte("\n"))
