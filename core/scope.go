@@ -70,13 +70,25 @@ func (e *Env) load() *snapshot {
 type Scope struct {
 	env    *Env
 	agent  AgentDefinition
-	dir    string
-	roots  *Roots
+	given  reach  // before the agent's own roots narrowed it
+	reach         // after that
 	parent *Scope // of a sub-agent's run; nil for a client
 	// without is excluded in this run. Skills and sub-agents among it, which are
 	// running, are excluded in the runs below as well.
 	without []Capability
 
+	*life
+}
+
+// A reach is where a scope works and what it may get at.
+type reach struct {
+	dir   string
+	roots *Roots
+}
+
+// A life is what a scope has gathered and what must end with it. It goes on when
+// the scope is redefined.
+type life struct {
 	mu      sync.Mutex
 	locals  map[reflect.Type]func() any
 	closers []func() error
@@ -100,11 +112,23 @@ func NewScope(env *Env, agent AgentDefinition, dir string, roots *Roots) (*Scope
 		}
 		dir = inside
 	}
-	s := &Scope{env: env, agent: agent, dir: dir, roots: roots}
-	if err := s.narrow(); err != nil {
+	return (&Scope{env: env, given: reach{dir, roots}, life: &life{}}).As(agent)
+}
+
+// As is the scope of the same client under another definition of its agent, as
+// after a change of the agent's file. The two share what was loaded, what runs, and
+// their end; calls that have begun go on in the scope that they began in.
+func (s *Scope) As(agent AgentDefinition) (*Scope, error) {
+	next := *s
+	next.agent = agent
+	if s.dir != "" && slices.Equal(s.agent.Roots, agent.Roots) {
+		return &next, nil // roots are not opened again
+	}
+	next.reach = s.given
+	if err := next.narrow(); err != nil {
 		return nil, err
 	}
-	return s, nil
+	return &next, nil
 }
 
 // narrow applies the agent's own roots.
@@ -132,11 +156,7 @@ func (s *Scope) narrow() error {
 // names roots is confined to what they and the caller's have in common. Whoever
 // makes the scope closes it when the run ends. See [RunAgent].
 func (s *Scope) Child(agent AgentDefinition, exclude ...Capability) (*Scope, error) {
-	child := &Scope{env: s.env, agent: s.withModel(agent), dir: s.dir, roots: s.roots, parent: s, without: exclude}
-	if err := child.narrow(); err != nil {
-		return nil, err
-	}
-	return child, nil
+	return (&Scope{env: s.env, given: s.reach, parent: s, without: exclude, life: &life{}}).As(s.withModel(agent))
 }
 
 // withModel is the agent as this scope would call it: contract §6.

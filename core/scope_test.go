@@ -213,3 +213,40 @@ func TestKeyedLocks(t *testing.T) {
 		t.Errorf("%d increments and %d locks left, want 50 and none", n, len(k.locks))
 	}
 }
+
+// TestScopeAs checks that a scope which is redefined is the same client: what it has
+// gathered stays, and ends once.
+func TestScopeAs(t *testing.T) {
+	t.Parallel()
+	type memory struct{ n int }
+	ended := 0
+	before := newScope(t, &Env{})
+	Local(before, func() *memory { return &memory{1} })
+	before.OnClose(func() error { ended++; return nil })
+	root := t.TempDir()
+	now, err := before.As(AgentDefinition{ID: "a", Roots: []string{root}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Local(now, func() *memory { return &memory{2} }).n; got != 1 {
+		t.Errorf("what was gathered is %d, want 1", got)
+	}
+	if len(before.Roots()) != 0 || len(now.Roots()) != 1 || now.Dir() == before.Dir() {
+		t.Errorf("roots %q and then %q, in %q and then %q", before.Roots(), now.Roots(), before.Dir(), now.Dir())
+	}
+	again, err := now.As(AgentDefinition{ID: "a"})
+	if err != nil || len(again.Roots()) != 0 || again.Dir() != before.Dir() {
+		t.Errorf("without roots again: %v, %q in %q", err, again.Roots(), again.Dir())
+	}
+	if _, err := again.As(AgentDefinition{ID: "a", Roots: []string{filepath.Join(root, "none")}}); err == nil {
+		t.Error("a root that does not exist is taken")
+	}
+	for _, s := range []*Scope{again, now, before} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if ended != 1 {
+		t.Errorf("the scope ended %d times", ended)
+	}
+}

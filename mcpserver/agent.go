@@ -19,36 +19,28 @@ import (
 // tools by name, encodes a result several times, and lets a panic end the
 // process.
 type agent struct {
-	server     *Server
-	definition core.AgentDefinition
-	mcp        *mcp.Server
-	tools      json.RawMessage // the tools member of tools/list
-	parked     parking
+	server *Server
+	id     string
+	mcp    *mcp.Server
+	parked parking
 
-	skills     atomic.Pointer[shelf]
+	now        atomic.Pointer[edition]
+	listed     atomic.Pointer[fingerprint] // of the resources, as clients know them
 	subscribed subscriptions
 
 	shared *client // everybody without a session or a credential
 }
 
 func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
-	a := &agent{server: s, definition: definition}
+	a := &agent{server: s, id: definition.ID}
 	a.shared = newClient(a, "", nil)
-	if err := a.shared.open(); err != nil {
+	if err := a.renew(definition); err != nil {
 		return nil, err
 	}
-	published := a.shared.published
-	for _, o := range published.Omitted {
-		s.log.Debug("left out", "agent", definition.ID, "what", o.Capability.String(), "origin", o.Origin, "reason", o.Reason)
+	for _, o := range a.shared.view.Load().published.Omitted {
+		s.log.Debug("left out", "agent", a.id, "what", o.Capability.String(), "origin", o.Origin, "reason", o.Reason)
 	}
-	tools, err := encodeTools(published.Tools)
-	if err != nil {
-		return nil, err
-	}
-	a.tools = tools
-	a.skills.Store((*shelf)(&published.Skills))
 	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
-		Instructions: instructions(a.shared.scope, published.Tools),
 		Logger:       sdkLog(s.log),
 		Capabilities: capabilities(),
 		// What a client sees depends on its agent: nobody else may reuse it.
@@ -61,8 +53,10 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 	}
 	a.mcp.AddReceivingMiddleware(a.answerTools)
 	a.mcp.AddReceivingMiddleware(a.answerSkills)
+	a.mcp.AddReceivingMiddleware(a.instruct)
 	a.mcp.AddReceivingMiddleware(a.admit)
 	a.mcp.AddReceivingMiddleware(a.protect)
+	a.mcp.AddSendingMiddleware(afterGreeting)
 	return a, nil
 }
 
@@ -83,19 +77,17 @@ func capabilities() *mcp.ServerCapabilities {
 
 // client finds whose request it is.
 func (a *agent) client(ctx context.Context, session *mcp.ServerSession) (*client, error) {
-	c, err := a.shared, error(nil)
 	who := principalOf(ctx).name
 	switch {
 	case session != nil && session.ID() != "":
-		if c = a.server.clients.session(session.ID(), who, a); c == nil {
-			return nil, errSessionEnded
+		if c := a.server.clients.session(session.ID(), who, a); c != nil {
+			return c, nil
 		}
+		return nil, errSessionEnded
 	case who != "":
-		if c, err = a.server.clients.credential(a, who); err != nil {
-			return nil, err
-		}
+		return a.server.clients.credential(a, who)
 	}
-	return c, c.open()
+	return a.shared, nil
 }
 
 // protect is the outermost middleware: a panic anywhere below costs one request,
@@ -132,6 +124,21 @@ func (a *agent) admit(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
+// instruct tells a client that begins what is here now: the SDK's server would
+// always say the same.
+func (a *agent) instruct(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, req)
+		switch r := res.(type) {
+		case *mcp.InitializeResult:
+			r.Instructions = a.now.Load().instructions
+		case *mcp.DiscoverResult:
+			r.Instructions = a.now.Load().instructions
+		}
+		return res, err
+	}
+}
+
 // answerTools answers what is about tools and passes the rest on.
 func (a *agent) answerTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -152,7 +159,7 @@ func (a *agent) listTools(req *mcp.ListToolsRequest) (mcp.Result, error) {
 	}
 	return &rawResult{
 		modern:  req.ProtocolVersion() >= modern,
-		members: []rawjson.Member{{Name: "tools", Value: a.tools}, {Name: "ttlMs", Value: json.RawMessage("0")}, {Name: "cacheScope", Value: json.RawMessage(`"private"`)}},
+		members: []rawjson.Member{{Name: "tools", Value: a.now.Load().tools}, {Name: "ttlMs", Value: json.RawMessage("0")}, {Name: "cacheScope", Value: json.RawMessage(`"private"`)}},
 	}, nil
 }
 

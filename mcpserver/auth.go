@@ -84,10 +84,10 @@ func invalidToken(format string, args ...any) *refusal {
 
 // authorize says whether a principal may use an agent.
 func (g *gate) authorize(who *principal, a *agent) *refusal {
-	if who.mayUse(a.definition.ID) {
+	if who.mayUse(a.id) {
 		return nil
 	}
-	r := refuse(http.StatusForbidden, "agent", "the token of %q is not for agent %q", who.name, a.definition.ID)
+	r := refuse(http.StatusForbidden, "agent", "the token of %q is not for agent %q", who.name, a.id)
 	r.code = "insufficient_scope"
 	return r
 }

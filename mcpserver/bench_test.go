@@ -17,7 +17,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	b.Run("direct", func(b *testing.B) {
 		s := benchServer(b)
-		tool, _ := s.agents[0].shared.published.Tool("echo")
+		tool, _ := s.agents[0].shared.view.Load().published.Tool("echo")
 		for b.Loop() {
 			if _, err := tool.Run(b.Context(), &core.Call{Arguments: []byte(`{"text":"hello"}`)}); err != nil {
 				b.Fatal(err)

@@ -31,11 +31,15 @@ func (a *agent) callTool(ctx context.Context, req *mcp.CallToolRequest) (mcp.Res
 		}
 		return run.resume(ctx, req)
 	}
+	v, err := c.open()
+	if err != nil {
+		return nil, err
+	}
 	ctx, seen := a.observe(ctx, req)
-	tool, ok := c.published.Tool(req.Params.Name)
+	tool, ok := v.published.Tool(req.Params.Name)
 	if !ok {
 		a.server.ended(seen, outcomeUnknown)
-		return nil, invalidParams("%v", c.published.UnknownTool(req.Params.Name))
+		return nil, invalidParams("%v", v.published.UnknownTool(req.Params.Name))
 	}
 	run := &running{agent: a, client: c, tool: tool, modern: isModern, seen: seen}
 	caps := req.ClientCapabilities()

@@ -68,7 +68,7 @@ func newGate(s *Server) *gate {
 		g.hosts = append(slices.Clone(g.hosts), u.Host)
 	}
 	if g.options.OAuthIssuer != "" {
-		g.oauth = newOAuth(g.options.OAuthIssuer, g.options.PublicURL, s.agents[0].definition.ID)
+		g.oauth = newOAuth(g.options.OAuthIssuer, g.options.PublicURL, s.agents[0].id)
 	}
 	return g
 }
@@ -122,7 +122,7 @@ func (s *Server) Handler() http.Handler {
 	g := newGate(s)
 	endpoints := map[string]*endpoint{}
 	for _, a := range s.agents {
-		endpoints[a.definition.ID] = newEndpoint(a)
+		endpoints[a.id] = newEndpoint(a)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })
@@ -133,7 +133,7 @@ func (s *Server) Handler() http.Handler {
 		mux.HandleFunc(wellKnown+"/", g.oauth.serveMetadata)
 	}
 	serve := g.guard(func(w http.ResponseWriter, r *http.Request) {
-		e := endpoints[cmp.Or(r.PathValue("agent"), s.agents[0].definition.ID)]
+		e := endpoints[cmp.Or(r.PathValue("agent"), s.agents[0].id)]
 		if e == nil {
 			http.NotFound(w, r)
 			return

@@ -38,7 +38,7 @@ const headerRequest = "X-Request-Id"
 
 // observed notes a call that came without any headers.
 func (a *agent) observed(tool string, arguments json.RawMessage) *observed {
-	return &observed{began: time.Now(), agent: a.definition.ID, tool: tool, arguments: arguments}
+	return &observed{began: time.Now(), agent: a.id, tool: tool, arguments: arguments}
 }
 
 // observe notes who calls what, and takes up the trace that the call belongs to.

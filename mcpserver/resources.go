@@ -25,7 +25,7 @@ const pageSize = 1000
 // of every skill to be registered.
 func (a *agent) answerSkills(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		v := *a.skills.Load()
+		v := a.now.Load().skills
 		switch r := req.(type) {
 		case *mcp.ListResourcesRequest:
 			cursor := ""

@@ -15,6 +15,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,7 +35,8 @@ type Options struct {
 	Version string
 	// Env is shared by all scopes and holds configuration and catalog.
 	Env *core.Env
-	// Agents are published; the first one is the default. At least one.
+	// Agents are published; the first one is the default. At least one. See
+	// [Server.Reload].
 	Agents []core.AgentDefinition
 	// Dir is the working directory of every scope: absolute.
 	Dir string
@@ -71,6 +73,7 @@ type Server struct {
 
 	writeLimit time.Duration
 	draining   atomic.Bool // the server shuts down, but calls go on
+	reloading  sync.Mutex  // one reload at a time
 	// closing ends when the server shuts down; every call ends with it.
 	closing  context.Context
 	shutdown context.CancelCauseFunc

@@ -26,11 +26,9 @@ type client struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	// Most sessions of an editor never call a tool: they cost no scope.
-	opening   sync.Once
-	openErr   error
-	scope     *core.Scope
-	published core.Published
+	view   atomic.Pointer[view]
+	mu     sync.Mutex // of who makes a view
+	closed bool
 
 	// The rest belongs to the lock of clients.
 	requests, calls int
@@ -52,24 +50,66 @@ func newClient(a *agent, principal string, session *mcp.ServerSession) *client {
 	return c
 }
 
-// open makes the scope, once.
-func (c *client) open() error {
-	c.opening.Do(func() {
+// A view is what a client may use in one edition of its agent. A call goes on in
+// the view that it began in.
+type view struct {
+	edition   *edition
+	scope     *core.Scope
+	published core.Published
+}
+
+// open is the client's view of its agent as it is now. It is made when the client
+// needs it: most sessions of an editor never call a tool, and cost no scope.
+func (c *client) open() (*view, error) {
+	if v := c.view.Load(); v != nil && v.edition == c.agent.now.Load() {
+		return v, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.agent.now.Load()
+	if v := c.view.Load(); v != nil && v.edition == e {
+		return v, nil
+	}
+	v, err := c.look(e.definition)
+	if err != nil {
+		return nil, err
+	}
+	v.edition = e
+	c.view.Store(v)
+	return v, nil
+}
+
+// look makes a view for a definition, on what the client has gathered so far. c.mu
+// is held.
+func (c *client) look(definition core.AgentDefinition) (*view, error) {
+	if c.closed {
+		return nil, errSessionEnded
+	}
+	var v view
+	var err error
+	if before := c.view.Load(); before != nil {
+		v.scope, err = before.scope.As(definition)
+	} else {
 		o := c.agent.server.options
-		if c.scope, c.openErr = core.NewScope(o.Env, c.agent.definition, o.Dir, o.Roots); c.openErr == nil {
-			c.published = c.scope.Tools()
-		}
-	})
-	return c.openErr
+		v.scope, err = core.NewScope(o.Env, definition, o.Dir, o.Roots)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v.published = v.scope.Tools()
+	return &v, nil
 }
 
 // close ends the scope; a client that had none yet never gets one.
 func (c *client) close() error {
-	c.opening.Do(func() { c.openErr = errSessionEnded })
-	if c.scope == nil {
+	c.mu.Lock()
+	c.closed = true
+	v := c.view.Load()
+	c.mu.Unlock()
+	if v == nil {
 		return nil
 	}
-	return c.scope.Close()
+	return v.scope.Close()
 }
 
 // clients are those of a server that come and go. A client that nobody has used
@@ -105,7 +145,7 @@ func (cs *clients) session(id, principal string, a *agent) *client {
 
 // credential finds the client of a credential, or makes it.
 func (cs *clients) credential(a *agent, principal string) (*client, error) {
-	key := credentialKey(a.definition.ID, principal)
+	key := credentialKey(a.id, principal)
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if c := cs.byKey[key]; c != nil {
@@ -209,7 +249,7 @@ func (cs *clients) remove(c *client, cause error) {
 		c.timer.Stop()
 	}
 	c.cancel(cause)
-	key := credentialKey(c.agent.definition.ID, c.principal)
+	key := credentialKey(c.agent.id, c.principal)
 	if c.session != nil {
 		key = c.session.ID()
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"zenmcp/core"
 )
 
 // as is a context of a request that a principal made.
@@ -22,11 +24,20 @@ func credential(t *testing.T, s *Server, name string) *client {
 	return c
 }
 
+func scopeOf(t *testing.T, c *client) *core.Scope {
+	t.Helper()
+	v, err := c.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.scope
+}
+
 func TestCredentialsHaveScopesOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
 	a, b := credential(t, s, "a"), credential(t, s, "b")
-	if a == b || a.scope == b.scope {
+	if a == b || scopeOf(t, a) == scopeOf(t, b) {
 		t.Error("two credentials share a scope")
 	}
 	if credential(t, s, "a") != a {
@@ -44,7 +55,7 @@ func TestIdleClientsEnd(t *testing.T) {
 		s.clients.idle = time.Hour
 		c := credential(t, s, "a")
 		closed := false
-		c.scope.OnClose(func() error { closed = true; return nil })
+		scopeOf(t, c).OnClose(func() error { closed = true; return nil })
 
 		done := s.clients.use(c, true)
 		time.Sleep(5 * time.Hour)

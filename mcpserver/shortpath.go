@@ -56,7 +56,11 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request) bool {
 		return false
 	}
 	c := p.agent.shared
-	tool, ok := c.published.Tool(params.name)
+	v, err := c.open()
+	if err != nil {
+		return false
+	}
+	tool, ok := v.published.Tool(params.name)
 	if !ok {
 		return false
 	}

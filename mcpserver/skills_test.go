@@ -127,10 +127,10 @@ func testShelves() *shelves {
 }
 
 // skillServer publishes skills to an agent that may not see the secret one.
-func skillServer(t *testing.T, s *shelves) (*Server, *core.Env) {
+func skillServer(t *testing.T, s *shelves) *Server {
 	t.Helper()
 	env := &core.Env{}
-	update(t, env, s)
+	env.Update(core.Config{}, discover(t, s))
 	permissions := core.AllowAll()
 	permissions[core.KindSkill] = core.Deny("secret")
 	server, err := New(Options{Version: "test", Env: env, Dir: t.TempDir(), Agents: []core.AgentDefinition{{ID: "default", Permissions: permissions}}})
@@ -138,16 +138,7 @@ func skillServer(t *testing.T, s *shelves) (*Server, *core.Env) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	return server, env
-}
-
-func update(t *testing.T, env *core.Env, s *shelves) {
-	t.Helper()
-	catalog, err := core.Discover(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	env.Update(core.Config{}, catalog)
+	return server
 }
 
 // withSkills runs a test in every way.
@@ -156,7 +147,7 @@ func withSkills(t *testing.T, f func(t *testing.T, session *mcp.ClientSession)) 
 	for _, w := range ways() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			server, _ := skillServer(t, testShelves())
+			server := skillServer(t, testShelves())
 			f(t, w.connect(t, server, nil))
 		})
 	}
@@ -238,7 +229,7 @@ func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	shelves := testShelves()
 	shelves.skills["alpha"].broken = errors.New("has too many bytes")
-	server, _ := skillServer(t, shelves)
+	server := skillServer(t, shelves)
 	session := ways()[0].connect(t, server, nil)
 	_, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://alpha/logo.png"})
 	if errorCode(err) != jsonrpc.CodeInternalError || !strings.Contains(err.Error(), "too many bytes") {
@@ -340,7 +331,7 @@ func TestSkillsExtension(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			shelves := testShelves()
-			server, _ := skillServer(t, shelves)
+			server := skillServer(t, shelves)
 			call := extension(t, w, server)
 			list, err := call("skills/list", &rawParams{})
 			if err != nil || len(list.Skills) != 1 || list.Skills[0].URI != "skill://alpha/SKILL.md" {
@@ -381,7 +372,7 @@ func TestSkillsExtension(t *testing.T) {
 
 func TestDirectoryRead(t *testing.T) {
 	t.Parallel()
-	server, _ := skillServer(t, testShelves())
+	server := skillServer(t, testShelves())
 	call := extension(t, ways()[0], server)
 	for uri, want := range map[string][]string{
 		"skill://alpha":             {"SKILL.md", "empty.txt", "logo.png", "references/"},
@@ -426,7 +417,7 @@ func TestPages(t *testing.T) {
 		name := fmt.Sprintf("s%04d", i)
 		shelves.skills[name] = &memory{name: name, files: map[string]string{"SKILL.md": name}}
 	}
-	server, _ := skillServer(t, shelves)
+	server := skillServer(t, shelves)
 	session := ways()[8].connect(t, server, nil)
 	count, last := 0, ""
 	for r, err := range session.Resources(t.Context(), nil) {
@@ -470,12 +461,13 @@ func TestPages(t *testing.T) {
 }
 
 // events are the notifications that a client gets.
-type events struct{ updated, resources, prompts chan string }
+type events struct{ updated, tools, resources, prompts chan string }
 
 func newEvents() (*events, *mcp.ClientOptions) {
-	e := &events{make(chan string, 10), make(chan string, 10), make(chan string, 10)}
+	e := &events{make(chan string, 10), make(chan string, 10), make(chan string, 10), make(chan string, 10)}
 	return e, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { e.updated <- r.Params.URI },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { e.tools <- "tools" },
 		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
 			e.resources <- "resources"
 		},
@@ -502,7 +494,7 @@ func TestSubscriptions(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			shelves := testShelves()
-			server, env := skillServer(t, shelves)
+			server := skillServer(t, shelves)
 			e, options := newEvents()
 			session := w.connect(t, server, options)
 			uri := "skill://alpha/references/deep/x.ts"
@@ -512,13 +504,13 @@ func TestSubscriptions(t *testing.T) {
 			w := &server.agents[0].subscribed
 			w.await(t, func() bool { return len(w.uris) == 1 }) // in the revision without sessions Subscribe does not wait
 			shelves.skills["alpha"].write("references/deep/x.ts", "let z")
+			reload(t, server, shelves)
 			expect(t, e.updated, uri)
 
 			shelves.mu.Lock()
 			shelves.skills["beta"] = &memory{name: "beta", files: map[string]string{"SKILL.md": "beta"}}
 			shelves.mu.Unlock()
-			update(t, env, shelves)
-			server.RefreshSkills(t.Context())
+			reload(t, server, shelves)
 			expect(t, e.resources, "resources")
 			expect(t, e.prompts, "prompts")
 			if res, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://beta/SKILL.md"}); err != nil || res.Contents[0].Text != "beta" {
@@ -527,9 +519,9 @@ func TestSubscriptions(t *testing.T) {
 			if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: uri}); err != nil {
 				t.Fatal(err)
 			}
-			w.await(t, func() bool { return len(w.uris) == 0 && w.stop == nil })
+			w.await(t, func() bool { return len(w.uris) == 0 })
 			shelves.skills["alpha"].write("references/deep/x.ts", "let zz")
-			server.RefreshSkills(t.Context())
+			reload(t, server, shelves)
 			if len(e.updated) > 0 {
 				t.Errorf("told of %q, which nobody subscribes to", <-e.updated)
 			}
@@ -540,7 +532,7 @@ func TestSubscriptions(t *testing.T) {
 // TestSubscriptionsEnd checks that nothing is looked at for clients that are gone.
 func TestSubscriptionsEnd(t *testing.T) {
 	t.Parallel()
-	server, _ := skillServer(t, testShelves())
+	server := skillServer(t, testShelves())
 	w := &server.agents[0].subscribed
 	session := way{version: "2025-11-25", http: true}.connect(t, server, nil)
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "skill://alpha/SKILL.md"}); err != nil {
@@ -549,11 +541,11 @@ func TestSubscriptionsEnd(t *testing.T) {
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "skill://secret/SKILL.md"}); err == nil {
 		t.Error("subscribed to a skill that is denied")
 	}
-	w.await(t, func() bool { return w.stop != nil })
+	w.await(t, func() bool { return len(w.uris) == 1 })
 	if err := session.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.await(t, func() bool { return len(w.uris)+len(w.sessions) == 0 && w.stop == nil })
+	w.await(t, func() bool { return len(w.uris)+len(w.sessions) == 0 })
 }
 
 // await waits until something holds of the subscriptions.

@@ -60,7 +60,7 @@ func (a *agent) addSkillsExtension() error {
 			if p == nil { // params may be missing altogether
 				p = &uriParams{}
 			}
-			out, err := f(ctx, *a.skills.Load(), p)
+			out, err := f(ctx, a.now.Load().skills, p)
 			if err != nil {
 				return nil, err
 			}

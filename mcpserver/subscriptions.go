@@ -5,15 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"zenmcp/core"
 )
-
-// pollInterval is how often the files that clients subscribed to are looked at.
-const pollInterval = time.Second
 
 // subscriptions are the resources that clients subscribed to.
 type subscriptions struct {
@@ -22,7 +18,6 @@ type subscriptions struct {
 	// sessions are those that subscribe; the SDK does not unsubscribe one that
 	// ends.
 	sessions map[*mcp.ServerSession]bool
-	stop     context.CancelFunc // ends the poll; nil while there is none
 }
 
 // A subscription is known by the URI that clients subscribed with: they are
@@ -32,23 +27,22 @@ type subscription struct {
 	seen        string                     // see shelf.stamp
 }
 
-// stamp is what shows that a file changed, and "" while there is none. files
-// keeps what was listed, by skill.
-func (v shelf) stamp(ctx context.Context, uri string, files map[string][]core.SkillFile) string {
+// stamp is what shows that a file changed, and "" while there is none.
+func (v shelf) stamp(ctx context.Context, uri string, look listings) string {
 	name, file, ok := parseSkillURI(uri)
 	if !ok {
 		return ""
 	}
-	if _, listed := files[name]; !listed {
-		if s, ok := v.skill(name); ok {
-			files[name], _ = s.Files.List(ctx) // what cannot be listed is not there
-		}
+	s, ok := v.skill(name)
+	if !ok {
+		return ""
 	}
-	i := slices.IndexFunc(files[name], func(f core.SkillFile) bool { return f.Path == file })
+	files := look.files(ctx, s)
+	i := slices.IndexFunc(files, func(f core.SkillFile) bool { return f.Path == file })
 	if i < 0 {
 		return ""
 	}
-	f := files[name][i]
+	f := files[i]
 	return fmt.Sprintf("%d %d", f.Size, f.Modified.UnixNano())
 }
 
@@ -56,7 +50,7 @@ func (v shelf) stamp(ctx context.Context, uri string, files map[string][]core.Sk
 // several at once, and one that does not exist, or no longer, never changes.
 func (a *agent) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri, w := req.Params.URI, &a.subscribed
-	seen := a.skills.Load().stamp(ctx, uri, map[string][]core.SkillFile{})
+	seen := a.now.Load().skills.stamp(ctx, uri, listings{})
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.uris == nil {
@@ -78,11 +72,6 @@ func (a *agent) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error 
 			}
 		}()
 	}
-	if w.stop == nil {
-		poll, stop := context.WithCancel(a.server.closing)
-		w.stop = stop
-		go a.poll(poll)
-	}
 	return nil
 }
 
@@ -98,37 +87,17 @@ func (a *agent) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) erro
 	return nil
 }
 
-// drop forgets what a session subscribed to, and ends the poll with the last
-// subscription. w.mu is held.
+// drop forgets what a session subscribed to. w.mu is held.
 func (w *subscriptions) drop(uri string, session *mcp.ServerSession) {
 	delete(w.uris[uri].subscribers, session)
 	if len(w.uris[uri].subscribers) == 0 {
 		delete(w.uris, uri)
 	}
-	if len(w.uris) == 0 && w.stop != nil {
-		w.stop()
-		w.stop = nil
-	}
 }
 
-// poll looks for changes while somebody subscribes.
-func (a *agent) poll(ctx context.Context) {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			a.checkFiles(ctx)
-		}
-	}
-}
-
-// checkFiles tells those who subscribed to a file that changed. A file that came
-// or went changes the list of resources too.
-func (a *agent) checkFiles(ctx context.Context) {
-	w, v := &a.subscribed, *a.skills.Load()
+// checkFiles tells those who subscribed to a file that changed.
+func (a *agent) checkFiles(ctx context.Context, look listings) {
+	w, v := &a.subscribed, a.now.Load().skills
 	w.mu.Lock()
 	before := make(map[string]string, len(w.uris))
 	for uri, x := range w.uris {
@@ -136,17 +105,14 @@ func (a *agent) checkFiles(ctx context.Context) {
 	}
 	w.mu.Unlock()
 
-	files := map[string][]core.SkillFile{}
-	listChanged := false
 	for uri, seen := range before {
-		now := v.stamp(ctx, uri, files)
+		now := v.stamp(ctx, uri, look)
 		if ctx.Err() != nil {
 			return
 		}
 		if now == seen {
 			continue
 		}
-		listChanged = listChanged || now == "" || seen == ""
 		w.mu.Lock()
 		if x := w.uris[uri]; x != nil {
 			x.seen = now
@@ -156,39 +122,4 @@ func (a *agent) checkFiles(ctx context.Context) {
 			a.server.log.Warn("telling of a changed resource", "uri", uri, "error", err)
 		}
 	}
-	if listChanged {
-		a.announceResources()
-	}
-}
-
-// RefreshSkills takes over the skills of the current catalog and tells clients
-// what changed: lists, and files that they subscribed to. It is for whoever
-// updates the catalog or watches the files.
-func (s *Server) RefreshSkills(ctx context.Context) {
-	for _, a := range s.agents {
-		now := shelf(a.shared.scope.Tools().Skills)
-		before := *a.skills.Swap(&now)
-		same := func(x, y core.Skill) bool {
-			return x.Name == y.Name && x.Description == y.Description && x.Files == y.Files
-		}
-		if !slices.EqualFunc(before, now, same) {
-			a.announceResources()
-			a.announcePrompts()
-		}
-		a.checkFiles(ctx)
-	}
-}
-
-// unlisted is the name of what is never listed. The SDK tells clients that a list
-// changed when what is registered with it does, and in no other way.
-const unlisted = "unlisted"
-
-func (a *agent) announceResources() {
-	a.mcp.AddResource(&mcp.Resource{URI: skillScheme + unlisted, Name: unlisted}, nil)
-	a.mcp.RemoveResources(skillScheme + unlisted)
-}
-
-func (a *agent) announcePrompts() {
-	a.mcp.AddPrompt(&mcp.Prompt{Name: unlisted}, nil)
-	a.mcp.RemovePrompts(unlisted)
 }
