@@ -16,6 +16,8 @@ import (
 	"zenmcp/core/rawjson"
 )
 
+const configName = "config.json"
+
 // Config reads config.json of the home. Without one, or without a home, the
 // configuration has no endpoints and no models. A file replaces that whole. An
 // apiKey stays as it is written, ${NAME} included.
@@ -26,7 +28,7 @@ func (p *Places) Config() (core.Config, []*Problem, error) {
 	if p.Home == "" {
 		return core.Config{}, nil, nil
 	}
-	doc, err := ReadFile(filepath.Join(p.Home, "config.json"))
+	doc, err := ReadFile(filepath.Join(p.Home, configName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return core.Config{}, nil, nil
 	}

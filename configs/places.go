@@ -83,6 +83,7 @@ const (
 var layout = map[core.Kind]struct {
 	file  bool // the spots are files, not folders
 	runs  bool // what is there would run code, so a project must be trusted
+	deep  bool // what is in folders below counts
 	spots []spot
 }{
 	kindAgent: {spots: []spot{
@@ -91,10 +92,10 @@ var layout = map[core.Kind]struct {
 	core.KindSubagent: {runs: true, spots: []spot{
 		{named, "--sub-agents"}, {inProject, ".ai-zen/sub-agents"}, {inHome, "sub-agents"},
 	}},
-	core.KindTool: {runs: true, spots: []spot{
+	core.KindTool: {runs: true, deep: true, spots: []spot{
 		{named, "--tools"}, {inProject, ".ai-zen/tools"}, {inHome, "tools"},
 	}},
-	core.KindSkill: {spots: []spot{
+	core.KindSkill: {deep: true, spots: []spot{
 		{named, "--skills"}, {inProject, ".ai-zen/skills"}, {inProject, ".agents/skills"},
 		{inHome, "skills"}, {inShared, ".agents/skills"},
 	}},

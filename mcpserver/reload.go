@@ -125,24 +125,20 @@ func (v shelf) fingerprint(ctx context.Context, look listings) fingerprint {
 	return fingerprint(hash.Sum(nil))
 }
 
-// unlisted is the name of what is never listed. The SDK tells clients that a list
-// changed when what is registered with it does, and in no other way.
+// unlisted is the name of what is never listed, since lists are answered here. The
+// SDK tells clients that a list changed when something is added to its own, and in
+// no other way; to add what is there already is enough.
 const unlisted = "unlisted"
 
 func (a *agent) announceTools() {
 	a.mcp.AddTool(&mcp.Tool{Name: unlisted, InputSchema: &jsonschema.Schema{Type: "object"}}, nil)
-	a.mcp.RemoveTools(unlisted)
 }
 
 func (a *agent) announceResources() {
 	a.mcp.AddResource(&mcp.Resource{URI: skillScheme + unlisted, Name: unlisted}, nil)
-	a.mcp.RemoveResources(skillScheme + unlisted)
 }
 
-func (a *agent) announcePrompts() {
-	a.mcp.AddPrompt(&mcp.Prompt{Name: unlisted}, nil)
-	a.mcp.RemovePrompts(unlisted)
-}
+func (a *agent) announcePrompts() { a.mcp.AddPrompt(&mcp.Prompt{Name: unlisted}, nil) }
 
 // afterGreeting keeps notifications about lists from a session that has not begun:
 // the SDK would send them before the answer to initialize, where clients expect

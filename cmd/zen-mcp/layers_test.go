@@ -48,6 +48,7 @@ var homes = map[string][]string{
 	"github.com/dlclark/regexp2":             {"builtin"},
 	"github.com/dlclark/regexp2/v2":          {"builtin"},
 	"github.com/coreos/go-oidc/v3":           {"mcpserver"},
+	"github.com/fsnotify/fsnotify":           {"configs"},
 	"github.com/goccy/go-yaml":               {"loaders/*", "mcpserver", "configs/clients"},
 	"github.com/google/jsonschema-go":        {"core", "loaders/*", "mcpserver", "cmd/zen-mcp"},
 	"github.com/landlock-lsm/go-landlock":    {"core/proc"},

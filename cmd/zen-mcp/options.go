@@ -35,6 +35,7 @@ type options struct {
 	forget   bool        // trust only
 	http     httpOptions // serve only
 	auditLog string      // serve only
+	noReload bool        // serve only
 
 	// signIn reaches a person who can sign in to an MCP server; nil if there is none.
 	signIn func(ctx context.Context, server, address string) error

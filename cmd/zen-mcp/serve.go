@@ -17,6 +17,7 @@ func serveCommand() command {
 		name: "serve", summary: "publish the agent as an MCP server on stdio, or over HTTP with --http",
 		flags: func(o *options, set *pflag.FlagSet) {
 			set.StringVar(&o.auditLog, "audit-log", "", "append a line of JSON to this `FILE` for each call: who called what, never with which arguments")
+			set.BoolVar(&o.noReload, "no-reload", false, "read the files once: what changes in them counts after the next start")
 			o.http.register(set)
 		},
 		run: runServe,
@@ -80,7 +81,11 @@ func (s *system) server(ctx context.Context, o *options) (*mcpserver.Server, err
 	if err := s.logBoundary(ctx); err != nil {
 		return nil, err
 	}
-	return mcpserver.New(options)
+	server, err := mcpserver.New(options)
+	if err == nil && !o.noReload {
+		s.watch(o, server)
+	}
+	return server, err
 }
 
 func (s *system) openAudit(o *options, options *mcpserver.Options) error {

@@ -27,6 +27,12 @@ type system struct {
 	roots   *core.Roots
 	log     *slog.Logger
 	closers []func() error
+
+	// What a reload reads again, and with.
+	places  *configs.Places
+	sources []core.Source
+	files   []string // of the agents; "" is the built-in one
+	said    notes
 }
 
 // onClose has f called when the system ends, the last one given first.
@@ -72,55 +78,56 @@ func (o *options) places() (*configs.Places, error) {
 }
 
 func (s *system) load(ctx context.Context, o *options) error {
-	places, err := o.places()
-	if err != nil {
+	var err error
+	if s.places, err = o.places(); err != nil {
 		return errUsage{err}
 	}
-	s.warn(places.Warnings)
-	if s.dir, err = o.workingDir(places.Project); err != nil {
+	s.warn(s.places.Warnings)
+	if s.dir, err = o.workingDir(s.places.Project); err != nil {
 		return errUsage{err}
 	}
-	config, warnings, err := places.Config()
+	config, warnings, err := s.places.Config()
 	if err != nil {
 		return described(err)
 	}
 	s.warn(warnings)
-	if err := s.loadAgents(places, config, o); err != nil {
+	if err := s.loadAgents(config, o); err != nil {
 		return err
 	}
 	if s.roots, err = core.OpenRoots(o.roots); err != nil {
 		return errUsage{fmt.Errorf("--root: %w", err)}
 	}
-	catalog, err := core.Discover(ctx, s.sources(places, o)...)
+	s.openSources(o)
+	catalog, err := core.Discover(ctx, s.sources...)
 	if err != nil {
 		return err
 	}
 	s.env = &core.Env{
-		Log: s.log, StateDir: places.State, Models: new(llm.Service).Model,
+		Log: s.log, StateDir: s.places.State, Models: new(llm.Service).Model,
 		Commands: core.CommandReach{Unconfined: o.unconfined, Read: o.execRead},
 	}
 	s.env.Update(config, catalog)
 	return nil
 }
 
-// sources lists where capabilities come from, in the order of publication.
-func (s *system) sources(places *configs.Places, o *options) []core.Source {
-	return []core.Source{
+// openSources lists where capabilities come from, in the order of publication.
+func (s *system) openSources(o *options) {
+	s.sources = []core.Source{
 		builtin.Source(),
-		usertools.New(places, s.log),
-		skills.New(places),
-		mcps.New(mcps.Options{Places: places, Version: version, SignIn: o.signIn}),
-		subagents.New(places),
+		usertools.New(s.places, s.log),
+		skills.New(s.places),
+		mcps.New(mcps.Options{Places: s.places, Version: version, SignIn: o.signIn}),
+		subagents.New(s.places),
 	}
 }
 
-func (s *system) loadAgents(places *configs.Places, config core.Config, o *options) error {
+func (s *system) loadAgents(config core.Config, o *options) error {
 	ids := o.agents
 	if len(ids) == 0 {
 		ids = []string{configs.ChooseAgent("", config)}
 	}
 	for _, id := range ids {
-		agent, err := places.Agent(id)
+		agent, err := s.places.Agent(id)
 		if err != nil {
 			return described(err)
 		}
@@ -129,13 +136,16 @@ func (s *system) loadAgents(places *configs.Places, config core.Config, o *optio
 			return err
 		}
 		s.agents = append(s.agents, agent.AgentDefinition)
+		s.files = append(s.files, agent.File)
 	}
 	return nil
 }
 
 func (s *system) warn(problems []*configs.Problem) {
 	for _, p := range problems {
-		s.log.Warn(p.Error())
+		if s.said.note(p.Error()) {
+			s.log.Warn(p.Error())
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"zenmcp/configs"
 	"zenmcp/core"
 )
 
@@ -166,12 +167,6 @@ func (f *folder) explain(err error) error {
 	return fmt.Errorf("the skill %q cannot be read: %w", f.id, err)
 }
 
-// isJunk reports whether a name in the folder is not part of the skill: what
-// version control, package managers and systems leave there.
-func isJunk(name string) bool {
-	return slices.Contains([]string{".git", ".hg", ".svn", ".DS_Store", "node_modules", "__pycache__"}, name)
-}
-
 func (f *folder) List(ctx context.Context) ([]core.SkillFile, error) {
 	return core.Within(ctx, f.dir, func() ([]core.SkillFile, error) { return f.list(ctx) })
 }
@@ -212,7 +207,7 @@ func (f *folder) walk(ctx context.Context) ([]foundFile, error) {
 			return context.Cause(ctx)
 		case path == "." || path == manifestName:
 			return err
-		case isJunk(e.Name()) || !utf8.ValidString(path):
+		case configs.IsJunk(e.Name()) || !utf8.ValidString(path):
 			if e.IsDir() {
 				return fs.SkipDir
 			}
@@ -249,7 +244,7 @@ func (f *folder) Read(ctx context.Context, path string) ([]byte, error) {
 // read reads a file that List gives.
 func (f *folder) read(path string) ([]byte, fs.FileInfo, error) {
 	parts := strings.Split(path, "/")
-	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || slices.ContainsFunc(parts, isJunk) {
+	if !fs.ValidPath(path) || !filepath.IsLocal(filepath.FromSlash(path)) || slices.ContainsFunc(parts, configs.IsJunk) {
 		return nil, nil, fs.ErrNotExist
 	}
 	root, err := os.OpenRoot(f.dir)
