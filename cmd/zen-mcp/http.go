@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -102,15 +103,21 @@ func (h *httpOptions) tokens(log *slog.Logger) (func() []mcpserver.Token, error)
 	return func() []mcpserver.Token { return slices.Concat(file.Tokens(), fixed) }, nil
 }
 
+// hostPort divides --http; without a host it is loopback.
+func (h *httpOptions) hostPort() (host, port string, err error) {
+	host, port, err = net.SplitHostPort(h.addr)
+	if err != nil {
+		return "", "", fmt.Errorf("--http %q: use HOST:PORT, for example 127.0.0.1:8080", h.addr)
+	}
+	return cmp.Or(host, "127.0.0.1"), port, nil
+}
+
 // address completes --http and refuses what would be open to others: an address
 // that is not loopback, without a credential.
 func (h *httpOptions) address() (string, error) {
-	host, port, err := net.SplitHostPort(h.addr)
+	host, port, err := h.hostPort()
 	if err != nil {
-		return "", fmt.Errorf("--http %q: use HOST:PORT, for example 127.0.0.1:8080", h.addr)
-	}
-	if host == "" {
-		host = "127.0.0.1"
+		return "", err
 	}
 	ip := net.ParseIP(host)
 	local := strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()

@@ -35,7 +35,7 @@ type streams struct {
 
 // commands lists the commands in the order of the help text.
 func commands() []command {
-	return []command{serveCommand(), toolsCommand(), callCommand(), trustCommand(), tokenCommand(), versionCommand()}
+	return []command{serveCommand(), toolsCommand(), callCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
 }
 
 func main() {
@@ -91,13 +91,8 @@ func dispatch(ctx context.Context, args []string, std streams) error {
 // execute parses the flags and runs the command.
 func (c command) execute(ctx context.Context, args []string, std streams) error {
 	var o options
-	set := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	set := c.flagSet(&o)
 	set.SetOutput(std.err)
-	set.SortFlags = false
-	o.register(set)
-	if c.flags != nil {
-		c.flags(&o, set)
-	}
 	set.Usage = func() {
 		fmt.Fprintf(std.out, "usage: zen-mcp %s\n\n%s\n\n%s", strings.TrimSpace(c.name+" "+c.args), c.summary, set.FlagUsages())
 	}
@@ -108,6 +103,17 @@ func (c command) execute(ctx context.Context, args []string, std streams) error 
 		return errUsage{err}
 	}
 	return c.run(ctx, &o, set.Args(), std)
+}
+
+// flagSet is what the command takes; parsed, it fills o.
+func (c command) flagSet(o *options) *pflag.FlagSet {
+	set := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
+	set.SortFlags = false
+	o.register(set)
+	if c.flags != nil {
+		c.flags(o, set)
+	}
+	return set
 }
 
 // flagError adds the nearest name to the error for an unknown flag.

@@ -60,13 +60,18 @@ func (o *options) register(set *pflag.FlagSet) {
 	set.StringVar(&o.logFile, "log-file", "", "log to this `FILE` instead of the standard error")
 }
 
+// environmentName is the variable that stands for a flag.
+func environmentName(f *pflag.Flag) string {
+	return "ZEN_MCP_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
 // fromEnvironment sets the flags that the command line does not from their
 // environment variables. Flags that can be repeated take a list, divided as PATH
 // is.
 func fromEnvironment(set *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	var failed error
 	set.VisitAll(func(f *pflag.Flag) {
-		name := "ZEN_MCP_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := environmentName(f)
 		value, ok := lookup(name)
 		if !ok || f.Changed || failed != nil {
 			return
