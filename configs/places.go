@@ -112,7 +112,7 @@ func Find(o Options) (*Places, error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	p := &Places{trusted: o.TrustProject, userHome: cmp.Or(o.UserHome, userHome())}
+	p := &Places{trusted: o.TrustProject, userHome: cmp.Or(o.UserHome, UserHome())}
 	var err error
 	if err = p.findHome(o.Home, getenv("AI_ZEN_DIR")); err != nil {
 		return nil, err
@@ -294,8 +294,8 @@ func same(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// userHome is the user's home directory, also where the environment is bare.
-func userHome() string {
+// UserHome is the user's home directory, also where the environment is bare.
+func UserHome() string {
 	if dir, err := os.UserHomeDir(); err == nil && filepath.IsAbs(dir) {
 		return dir
 	}

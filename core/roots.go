@@ -168,6 +168,15 @@ func (r *Roots) List() []string {
 	return out
 }
 
+// Holds reports whether a folder, an absolute path, is inside of one of the roots.
+func (r *Roots) Holds(dir string) bool {
+	if r == nil {
+		return true
+	}
+	_, err := r.spell(filepath.Clean(dir))
+	return err == nil
+}
+
 // open opens the folders themselves, not what may have their names by now.
 func (r *Roots) open() ([]*os.File, error) {
 	if r == nil {

@@ -24,6 +24,9 @@ type command struct {
 	name, args, summary string
 	// flags registers what only this command takes.
 	flags func(*options, *pflag.FlagSet)
+	// words are the arguments that can be named in advance, for the shell to
+	// complete; nil if there are none.
+	words func() []string
 	run   func(context.Context, *options, []string, streams) error
 }
 
@@ -35,7 +38,7 @@ type streams struct {
 
 // commands lists the commands in the order of the help text.
 func commands() []command {
-	return []command{serveCommand(), toolsCommand(), callCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
+	return []command{serveCommand(), toolsCommand(), callCommand(), installCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
 }
 
 func main() {

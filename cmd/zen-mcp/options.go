@@ -45,7 +45,7 @@ func (o *options) register(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.agents, "agent", nil, "publish the agent with this `ID` (default: config.json's defaultAgent, else \"default\")")
 	set.StringVar(&o.home, "home", "", "read agents, skills and configuration from this `DIR` (default: $AI_ZEN_DIR, else ~/.ai-zen)")
 	set.StringVar(&o.project, "project", "", "read the project's files from this `DIR` (default: the process's directory)")
-	set.StringVar(&o.cwd, "cwd", "", "let relative paths belong to this `DIR` (default: --project)")
+	set.StringVar(&o.cwd, "cwd", "", "let relative paths belong to this `DIR` (default: --project, or the first --root)")
 	set.StringArrayVar(&o.roots, "root", nil, "confine the file tools and commands to this `DIR`; repeatable, / lifts it")
 	set.StringArrayVar(&o.execRead, "exec-read", nil, "with --root, let commands read this `PATH` too; repeatable")
 	set.BoolVar(&o.unconfined, "unconfined-exec", false, "with --root, let commands reach everything, or run them where they cannot be confined")

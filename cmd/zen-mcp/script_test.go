@@ -2,12 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"zenmcp/configs/clients"
 )
 
 func TestMain(m *testing.M) {
@@ -24,9 +29,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("USERPROFILE", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
-			return nil
+			return setClaude(e)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize, "chat": chat},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize, "chat": chat, "startentry": startEntry},
 	})
 }
 
@@ -59,4 +64,40 @@ func listSize(ts *testscript.TestScript, neg bool, args []string) {
 	if size := len(answer.Result.Tools); size == 0 || size > limit {
 		ts.Fatalf("tools/list has %d bytes, more than %d or none", size, limit)
 	}
+}
+
+// setClaude names Claude Desktop's file, which is elsewhere on each system.
+func setClaude(e *testscript.Env) error {
+	claude, err := clients.Lookup("claude-desktop")
+	if err != nil {
+		return err
+	}
+	f, err := claude.Read(clients.System{OS: runtime.GOOS, Home: e.Getenv("HOME"), Getenv: e.Getenv})
+	e.Setenv("CLAUDE", f.Path)
+	return err
+}
+
+// startEntry FILE NAME starts a server as a client would, by its entry in the
+// client's file, in / and with nothing but HOME in the environment. It lists the
+// server's tools on the standard output.
+func startEntry(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: startentry file name")
+	}
+	var file struct {
+		MCPServers map[string]struct {
+			Command string
+			Args    []string
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &file))
+	entry := file.MCPServers[args[1]]
+	cmd := exec.Command(entry.Command, entry.Args...)
+	cmd.Dir, cmd.Env = string(filepath.Separator), []string{"HOME=" + ts.Getenv("HOME"), "USERPROFILE=" + ts.Getenv("HOME"), "SystemRoot=" + os.Getenv("SystemRoot")}
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`)
+	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
+	ts.Check(cmd.Run())
 }

@@ -97,6 +97,10 @@ func (s *system) load(ctx context.Context, o *options) error {
 	if s.roots, err = core.OpenRoots(o.roots); err != nil {
 		return errUsage{fmt.Errorf("--root: %w", err)}
 	}
+	if o.cwd == "" && o.project == "" && !s.roots.Holds(s.dir) {
+		// Nobody chose the folder: a client has started us in its own.
+		s.dir = s.roots.List()[0]
+	}
 	s.openSources(o)
 	catalog, err := core.Discover(ctx, s.sources...)
 	if err != nil {

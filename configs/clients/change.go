@@ -3,8 +3,10 @@ package clients
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"reflect"
 	"regexp"
+	"unicode"
 
 	"github.com/rogpeppe/go-internal/diff"
 
@@ -33,38 +35,45 @@ func (c *Change) Removes() bool { return c.before != nil && c.after == nil }
 // Diff shows the change as a unified diff. The values of everything but the entry
 // itself are left out of it: client files hold other servers' keys.
 func (c *Change) Diff() string {
-	text := diff.Diff(c.File.Path, c.masked(c.before), c.File.Path, c.masked(c.after))
+	name := func(text []byte) string {
+		if text == nil {
+			return os.DevNull
+		}
+		return c.File.Path
+	}
+	text := diff.Diff(name(c.before), c.masked(c.before), name(c.after), c.masked(c.after))
 	_, text, _ = bytes.Cut(text, []byte("\n")) // a line that names both files, again
 	return string(text)
 }
 
-// values are what may be secret on a line: strings that are no names, and what
-// stands behind a colon or an equals sign without quotes.
-var values = regexp.MustCompile(`("(?:[^"\\\n]|\\.)*"|'[^'\n]*')(\s*[:=])?|([:=] +)([^\s"'{\[|>&*#][^\n"',}\]]*)`)
+// words are the strings, names and bare words of all three syntaxes, with the sign
+// that makes one a name; and the headers of TOML's tables.
+var words = regexp.MustCompile(`(?m)^\[[\w.-]+\]$|(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')(?:\s*[:=])?|[^\s"'{}\[\],]+(?: +=)?`)
 
+// hidden is text without anything but its structure: names and signs.
+func hidden(text []byte) []byte {
+	return words.ReplaceAllFunc(text, func(word []byte) []byte {
+		switch end := bytes.TrimSpace(word); {
+		case end[0] == '[', bytes.HasSuffix(end, []byte(":")), bytes.HasSuffix(end, []byte(" =")), bytes.HasSuffix(end, []byte(`"=`)),
+			!bytes.ContainsFunc(end, func(r rune) bool { return r == '"' || r == '\'' || unicode.IsLetter(r) || unicode.IsDigit(r) }):
+			return word
+		}
+		return []byte("…")
+	})
+}
+
+// masked hides all but the entry.
 func (c *Change) masked(text []byte) []byte {
-	hide := func(part []byte) []byte {
-		return values.ReplaceAllFunc(part, func(found []byte) []byte {
-			switch m := values.FindSubmatch(found); {
-			case m[2] != nil:
-				return found // a name
-			case m[1] != nil:
-				return []byte(`"…"`)
-			default:
-				return append(bytes.Clone(m[3]), "…"...)
-			}
-		})
-	}
 	plain := bytes.TrimPrefix(text, bom)
 	doc, err := c.Client.format.parse(c.File.Path, plain)
 	if err != nil {
-		return hide(plain)
+		return hidden(plain)
 	}
 	at, ok := doc.span(c.Client.section, c.Name)
 	if !ok {
-		return hide(plain)
+		return hidden(plain)
 	}
-	return bytes.Join([][]byte{hide(plain[:at.start]), plain[at.start:at.end], hide(plain[at.end:])}, nil)
+	return bytes.Join([][]byte{hidden(plain[:at.start]), plain[at.start:at.end], hidden(plain[at.end:])}, nil)
 }
 
 // edit is one step of a change to a document.
@@ -77,11 +86,11 @@ func (f opened) changed(c Client, name string, edits ...edit) ([]byte, error) {
 	var text []byte
 	for _, e := range edits {
 		var err error
-		if text, err = e(doc); err == nil {
-			doc, err = c.format.parse(f.Path, text)
-		}
-		if err != nil {
+		if text, err = e(doc); err != nil {
 			return nil, f.problem(c, name, err)
+		}
+		if doc, err = c.format.parse(f.Path, text); err != nil {
+			return nil, f.problem(c, name, errStyle)
 		}
 	}
 	if !reflect.DeepEqual(without(f.doc.value(), c.section, name), without(doc.value(), c.section, name)) {

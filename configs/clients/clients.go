@@ -19,6 +19,9 @@ type Client struct {
 	Title   string
 	Restart string // what makes the client see a change
 	Limits  Limits
+	// NoFolder is set when the client starts servers in no folder of the user's,
+	// but in / or where Windows is.
+	NoFolder bool
 
 	format  format
 	section string // the part of the file that holds the servers, by name
@@ -53,7 +56,8 @@ func All() []Client {
 		{
 			Name: "claude-desktop", Title: "Claude Desktop", Restart: "quit Claude Desktop, also in the menu bar or tray, and start it again",
 			// "String should have at most 64 characters": anthropics/claude-code#19882.
-			Limits: Limits{NameLength: 64},
+			// Its folder is /: andycufari/ClaudePoint#1.
+			Limits: Limits{NameLength: 64}, NoFolder: true,
 			format: jsonFormat{}, section: "mcpServers", command: "command", entry: plainEntry, files: claudeDesktop,
 		},
 		{
