@@ -75,7 +75,7 @@ func (o offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]co
 				continue
 			}
 			if err := d.UsableIn(scope); err != nil {
-				left = append(left, core.Omission{Capability: c, Reason: err.Error()})
+				left = append(left, core.Omit(c, "", err))
 				continue
 			}
 			tools = append(tools, d.Bind(scope))

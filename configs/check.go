@@ -195,7 +195,7 @@ func (c *checker) unknown(d *Document, known []string) {
 		}
 		near := core.Nearest(m.Name, known)
 		if near != "" && (!there[near] || strings.EqualFold(near, m.Name)) {
-			c.warn(m, fmt.Errorf("is no known key; did you mean %q?", near))
+			c.warn(m, UnknownKey.Of(fmt.Errorf("is no known key; did you mean %q?", near)))
 		}
 	}
 }
@@ -206,7 +206,7 @@ func (c *checker) duplicates(d *Document) {
 	seen := make(map[string]bool, len(all))
 	for _, m := range all {
 		if seen[m.Name] {
-			c.warn(m, errors.New("is there twice; the last one counts"))
+			c.warn(m, Twice.Of(errors.New("is there twice; the last one counts")))
 		}
 		seen[m.Name] = true
 		c.duplicates(m.Value)

@@ -1,12 +1,14 @@
 package configs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -39,7 +41,7 @@ func (p *Places) Config() (core.Config, []*Problem, error) {
 	v := validator{doc: doc}
 	if v.decode(&config) {
 		v.config(config)
-		v.readable(config)
+		v.warnings = append(v.warnings, doc.Secrets()...)
 	}
 	if len(v.errs) > 0 {
 		config = core.Config{}
@@ -109,17 +111,29 @@ func (v *validator) config(c core.Config) {
 	v.least(c.MaxDownloadBytes, 0, "maxDownloadBytes")
 }
 
-// readable warns when keys lie in a file that others can read (B08).
-func (v *validator) readable(c core.Config) {
-	info, err := os.Stat(v.doc.File())
+// secretName is the name of a value that nobody else should know.
+var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|authorization|credential`)
+
+// Secrets warns of each key, token and password that is written out in a file that
+// others on the machine can read (B08). One in an environment variable is not.
+func (d *Document) Secrets() []*Problem {
+	info, err := os.Stat(d.file)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
-		return
+		return nil
 	}
-	for i, e := range c.Endpoints {
-		if e.APIKey != "" && !strings.HasPrefix(e.APIKey, "${") {
-			v.warn(fmt.Errorf("others on this machine may read the key; chmod 600 %q", v.doc.File()), "endpoints", strconv.Itoa(i), "apiKey")
+	why := Exposed.Of(fmt.Errorf("others on this machine may read the key; chmod 600 %q", d.file))
+	var all []*Problem
+	for _, m := range d.Members() {
+		var text string
+		if secretName.MatchString(m.Name) && json.Unmarshal(m.Value.JSON(), &text) == nil && text != "" && !strings.Contains(text, "${") {
+			all = append(all, m.Value.Problem(why))
 		}
+		all = append(all, m.Value.Secrets()...)
 	}
+	for _, e := range d.Elements() {
+		all = append(all, e.Secrets()...)
+	}
+	return all
 }
 
 // ids checks the ids of a list and returns them. Of equal ones the first counts.
@@ -131,7 +145,7 @@ func (v *validator) ids(list string, n int, id func(int) string) []string {
 		case all[i] == "":
 			v.fail(errors.New("is missing or empty; others refer to the entry by it"), list, strconv.Itoa(i), "id")
 		case slices.Contains(all[:i], all[i]):
-			v.warn(fmt.Errorf("%q is the id of an entry before it, which is the one that counts", all[i]), list, strconv.Itoa(i), "id")
+			v.warn(Twice.Of(fmt.Errorf("%q is the id of an entry before it, which is the one that counts", all[i])), list, strconv.Itoa(i), "id")
 		}
 	}
 	return all
@@ -140,9 +154,9 @@ func (v *validator) ids(list string, n int, id func(int) string) []string {
 // refers checks that id is one of ids.
 func (v *validator) refers(what, id string, ids []string, path ...string) {
 	if id == "" {
-		v.warn(fmt.Errorf("is missing or empty; it is the id of an %s", what), path...)
+		v.warn(Unresolved.Of(fmt.Errorf("is missing or empty; it is the id of an %s", what)), path...)
 	} else if !slices.Contains(ids, id) {
-		v.warn(fmt.Errorf("there is no %s with the id %q%s", what, id, core.DidYouMean(id, ids)), path...)
+		v.warn(Unresolved.Of(fmt.Errorf("there is no %s with the id %q%s", what, id, core.DidYouMean(id, ids))), path...)
 	}
 }
 

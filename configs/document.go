@@ -55,7 +55,7 @@ func ReadFile(path string) (*Document, error) {
 func ReadText(path string) ([]byte, error) {
 	data, err := readRegular(path)
 	if err != nil {
-		return nil, &Problem{File: path, Err: err}
+		return nil, &Problem{File: path, Err: Unreadable.Of(err)}
 	}
 	return data, nil
 }
@@ -101,13 +101,15 @@ func bare(err error) error {
 func Parse(file string, text []byte) (*Document, error) {
 	src := &source{file: file, text: bytes.TrimPrefix(text, []byte("\ufeff"))}
 	if at, err := src.unreadable(); err != nil {
-		return nil, src.problem(at, nil, err)
+		return nil, src.problem(at, nil, Unreadable.Of(err))
 	}
 	// A copy, since the parser's values alias the text and are changed below;
 	// and it insists that the last comment ends with its line.
 	value, err := hujson.Parse(append(slices.Clone(src.text), '\n'))
 	if err != nil {
-		return nil, src.syntax(err)
+		p := src.syntax(err)
+		p.Err = Unreadable.Of(p.Err)
+		return nil, p
 	}
 	value.Standardize()
 	src.json = value.Pack()

@@ -146,7 +146,7 @@ func (p *Places) findHome(flag, env string) (err error) {
 	if info, err := os.Stat(p.Home); err == nil && !info.IsDir() {
 		return fmt.Errorf("home %q is not a folder", named)
 	} else if errors.Is(err, os.ErrNotExist) {
-		p.warn("home %q does not exist, so the built-in defaults apply; `zen-mcp init` fills it", named)
+		p.warn(NoHome, "home %q does not exist, so the built-in defaults apply; `zen-mcp init` fills it", named)
 	}
 	return nil
 }
@@ -169,13 +169,13 @@ func (p *Places) findProject(flag string, getenv func(string) string) (err error
 		return fmt.Errorf("the process was started in %q and the user has no home directory; name a folder with --project", p.Project)
 	}
 	// Programs with windows start servers in / or where Windows is.
-	p.warn("started in %q, which is no project; using %q (--project names another)", p.Project, p.userHome)
+	p.warn(Guessed, "started in %q, which is no project; using %q (--project names another)", p.Project, p.userHome)
 	p.Project = p.userHome
 	return nil
 }
 
-func (p *Places) warn(format string, args ...any) {
-	p.Warnings = append(p.Warnings, &Problem{Err: fmt.Errorf(format, args...)})
+func (p *Places) warn(class Class, format string, args ...any) {
+	p.Warnings = append(p.Warnings, &Problem{Err: class.Of(fmt.Errorf(format, args...))})
 }
 
 // existing makes the paths of a flag absolute.
@@ -236,7 +236,7 @@ func (p *Places) Of(kind core.Kind) ([]Place, error) {
 			continue // nothing to trust
 		}
 		if err := p.Trusts(place); err != nil {
-			left = append(left, core.Omission{Capability: core.Capability{Kind: kind}, Origin: place.Path, Reason: err.Error()})
+			left = append(left, core.Omit(core.Capability{Kind: kind}, place.Path, err))
 			continue
 		}
 		use = append(use, place)

@@ -16,7 +16,7 @@ import (
 type Problem struct {
 	File   string // as it was opened; "" when the problem is in no file
 	Line   int    // from 1; 0 when the problem is the file itself
-	Column int    // from 1, in code points
+	Column int    // from 1, in code points; 0 when only the line is known
 	Field  string // "models.0.endpointId"; "" for the whole document
 	Err    error
 
@@ -27,11 +27,7 @@ type Problem struct {
 func (p *Problem) Error() string {
 	var b strings.Builder
 	if p.File != "" {
-		b.WriteString(p.File)
-		if p.Line > 0 {
-			fmt.Fprintf(&b, ":%d:%d", p.Line, p.Column)
-		}
-		b.WriteString(": ")
+		b.WriteString(p.Place() + ": ")
 	}
 	if p.Field != "" {
 		b.WriteString(p.Field + ": ")
@@ -39,13 +35,49 @@ func (p *Problem) Error() string {
 	return b.String() + p.Err.Error()
 }
 
+// A Class tells problems apart for programs: errors.Is(problem, configs.Twice).
+type Class string
+
+// The classes. Problems of values that cannot be what they are have none.
+const (
+	Unreadable Class = "unreadable"  // a file that cannot be read, or is no JSON
+	UnknownKey Class = "unknown key" // almost a known one
+	Twice      Class = "twice"       // a key, or an id in a list
+	Unresolved Class = "unresolved"  // the id of something that is not there
+	Exposed    Class = "exposed"     // a secret in a file that others can read
+	NoHome     Class = "no home"     // a home that was named and does not exist
+	Guessed    Class = "guessed"     // the project, since the program was started in no place for one
+	Limited    Class = "limited"     // an agent of a project that is not trusted
+)
+
+func (c Class) Error() string { return string(c) }
+
+// Of says that err is of the class. Its text stays the same.
+func (c Class) Of(err error) error { return &classified{err, c} }
+
+type classified struct {
+	error
+	class Class
+}
+
+func (c *classified) Unwrap() error        { return c.error }
+func (c *classified) Is(target error) bool { return target == c.class }
+
+// Place is file:line:column, as far as it is known.
+func (p *Problem) Place() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
+}
+
 // Omission says that something is not offered because of the problem. When the
 // file is no JSON at all the reason shows the place.
 func (p *Problem) Omission(c core.Capability) core.Omission {
-	o := core.Omission{Capability: c, Origin: p.File, Reason: p.Err.Error()}
-	if p.Line > 0 {
-		o.Origin = fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column)
-	}
+	o := core.Omission{Capability: c, Origin: p.Place(), Reason: p.Err.Error(), Cause: p}
 	if p.Field != "" {
 		o.Reason = p.Field + ": " + o.Reason
 	} else if excerpt := p.Excerpt(); excerpt != "" {
@@ -86,7 +118,7 @@ var secret = regexp.MustCompile(`(?i)("[^"]*(?:key|token|secret|passw|auth|crede
 // nothing when there is no place or no text to show. What looks like a secret is masked, since an
 // excerpt goes to logs.
 func (p *Problem) Excerpt() string {
-	if p.Line == 0 || p.text == nil {
+	if p.Column == 0 || p.text == nil {
 		return ""
 	}
 	lines := bytes.Split(p.text, []byte("\n"))

@@ -274,8 +274,8 @@ func (p *Places) limit(a *Agent, place Place) error {
 		return nil
 	}
 	a.AgentDefinition = limited
-	a.Warnings = append(a.Warnings, &Problem{File: a.File, Err: fmt.Errorf(
-		"comes with the project, so it may do no more than your own agent %q; `zen-mcp trust %q` or --trust-project lifts that", own.ID, p.Project)})
+	a.Warnings = append(a.Warnings, &Problem{File: a.File, Err: Limited.Of(fmt.Errorf(
+		"comes with the project, so it may do no more than your own agent %q; `zen-mcp trust %q` or --trust-project lifts that", own.ID, p.Project))})
 	return nil
 }
 

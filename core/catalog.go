@@ -125,7 +125,7 @@ func (c Catalog) Instantiate(scope *Scope) Published {
 		for _, t := range tools {
 			named := Capability{KindTool, t.Name}
 			if err := CheckName(t.Name); err != nil {
-				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: err.Error()})
+				out.Omitted = append(out.Omitted, Omit(named, "", err))
 				continue
 			}
 			before := len(out.Tools)

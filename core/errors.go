@@ -38,7 +38,30 @@ type Omission struct {
 	Reason string
 	// Offered says that it is offered all the same: Reason is a warning.
 	Offered bool
+	// Cause is the error that Reason tells, for who has to tell reasons apart; nil
+	// when there is no more than the text.
+	Cause error
 }
+
+// Omit is the omission of a capability because of an error. origin may be "".
+func Omit(c Capability, origin string, err error) Omission {
+	return Omission{Capability: c, Origin: origin, Reason: err.Error(), Cause: err}
+}
+
+// ErrDisabled is the cause of an omission that somebody wrote down: a skill with
+// `enabled: false`, an MCP server with `disabled: true`.
+var ErrDisabled = errors.New("switched off")
+
+// A ShadowedError is the cause of an omission because another definition has the
+// name.
+type ShadowedError struct {
+	By string // the file or folder of the other
+}
+
+func (e *ShadowedError) Error() string { return fmt.Sprintf("the one in %q comes first", e.By) }
+
+// Unwrap gives the cause.
+func (o Omission) Unwrap() error { return o.Cause }
 
 func (o Omission) Error() string {
 	what := o.Capability.String()

@@ -7,8 +7,8 @@ import (
 
 // ExpandEnv replaces ${NAME} and ${NAME:-default} by environment variables, where
 // one that is empty takes the default too, as in a shell. Everything else with a
-// dollar sign stays as it is. The error is about the first variable that is not
-// set and has no default; it stands for nothing in the text.
+// dollar sign stays as it is. The error is an [UnsetError] about the first variable
+// that is not set and has no default; it stands for nothing in the text.
 func ExpandEnv(s string, lookup func(string) (string, bool)) (expanded string, err error) {
 	var out strings.Builder
 	for {
@@ -31,13 +31,20 @@ func ExpandEnv(s string, lookup func(string) (string, bool)) (expanded string, e
 		case hasDefault && value == "":
 			value = otherwise
 		case !set && err == nil:
-			err = fmt.Errorf("the environment variable %s is not set; set it, or write ${%s:-default}", name, name)
+			err = &UnsetError{name}
 		}
 		out.WriteString(s[:start])
 		out.WriteString(value)
 		s = s[start+length+1:]
 	}
 	return out.String() + s, err
+}
+
+// An UnsetError is that of an environment variable which is used and not set.
+type UnsetError struct{ Name string }
+
+func (e *UnsetError) Error() string {
+	return fmt.Sprintf("the environment variable %s is not set; set it, or write ${%s:-default}", e.Name, e.Name)
 }
 
 func isVariable(name string) bool {

@@ -81,6 +81,9 @@ func chatModel(config core.Config, agent core.AgentDefinition) (core.ModelConfig
 	return core.ModelConfig{}, fmt.Errorf("config.json has no model with the id %q%s", id, core.DidYouMean(id, ids))
 }
 
+// ErrNoKey is why an endpoint that names no key is not used.
+var ErrNoKey = errors.New("no apiKey")
+
 // An endpoint is one of config.json's that requests can be sent to.
 type endpoint struct {
 	id      string
@@ -110,7 +113,7 @@ func (s *Service) endpoint(config core.Config, id string) (*endpoint, error) {
 	case err != nil:
 		return nil, fmt.Errorf("endpoint %q: apiKey: %w", id, err)
 	case strings.TrimSpace(key) == "":
-		return nil, fmt.Errorf("endpoint %q has no apiKey in config.json; write it there, or ${NAME} for an environment variable (any text will do for a service that wants none)", id)
+		return nil, fmt.Errorf("endpoint %q has %w in config.json; write it there, or ${NAME} for an environment variable (any text will do for a service that wants none)", id, ErrNoKey)
 	}
 	base := cmp.Or(found.BaseURL, defaultBaseURL)
 	if u, err := url.Parse(base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

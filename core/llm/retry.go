@@ -36,9 +36,10 @@ var errIdle = fmt.Errorf("nothing was received for %v", idleTimeout)
 
 // A failure is an attempt that came to nothing.
 type failure struct {
-	err   error
-	again bool          // another attempt may succeed
-	after time.Duration // that the service asks to wait; 0 when it does not say
+	err    error
+	status int           // HTTP's, when there was an answer
+	again  bool          // another attempt may succeed
+	after  time.Duration // that the service asks to wait; 0 when it does not say
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -156,9 +157,10 @@ func refuseStatus(req *http.Request, next option.MiddlewareNext) (*http.Response
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	said := saidError(body)
 	f := &failure{
-		err:   fmt.Errorf("%d %s: %s", res.StatusCode, http.StatusText(res.StatusCode), said.text()),
-		again: res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500,
-		after: retryAfter(res.Header.Get("Retry-After"), time.Now()),
+		err:    fmt.Errorf("%d %s: %s", res.StatusCode, http.StatusText(res.StatusCode), said.text()),
+		status: res.StatusCode,
+		again:  res.StatusCode == http.StatusRequestTimeout || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= 500,
+		after:  retryAfter(res.Header.Get("Retry-After"), time.Now()),
 	}
 	if said.Code == "insufficient_quota" { // 429 as well, but waiting does not help
 		f.again = false

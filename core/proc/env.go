@@ -137,10 +137,11 @@ func lookPath(name string, env []string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%q: %w on PATH (%s)", name, errNotFound, path)
+	return "", fmt.Errorf("%q: %w on PATH (%s)", name, ErrNotFound, path)
 }
 
-var errNotFound = errors.New("no such program")
+// ErrNotFound is the error of a program that is in no folder of PATH.
+var ErrNotFound = errors.New("no such program")
 
 // LookPath finds a program as a child with [Environ] and these additions would.
 func LookPath(name string, add ...string) (string, error) { return lookPath(name, Environ(add...)) }

@@ -3,11 +3,13 @@ package mcps
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"time"
 
 	"zenmcp/configs"
+	"zenmcp/core"
 	"zenmcp/core/rawjson"
 )
 
@@ -138,6 +140,9 @@ func parseFile(doc *configs.Document, lookup func(string) (string, bool)) fileCo
 		switch {
 		case e.takesName:
 			out.hidden = append(out.hidden, m.Name)
+			if e.err == nil {
+				fail(m.Name, m.Value, core.InField("disabled", fmt.Errorf("%w in its entry", core.ErrDisabled)))
+			}
 		case e.err == nil:
 			e.server.Origin = doc.File()
 			out.servers = append(out.servers, e.server)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"zenmcp/configs"
 	"zenmcp/core"
 	"zenmcp/core/rawjson"
 )
@@ -69,7 +70,7 @@ func (r *reader) server(name string) *Server {
 			continue
 		}
 		if near := core.Nearest(field, known); near != "" {
-			r.warn(field, fmt.Errorf("is not known; did you mean %q?", near))
+			r.warn(field, configs.UnknownKey.Of(fmt.Errorf("is not known; did you mean %q?", near)))
 		}
 	}
 	return s

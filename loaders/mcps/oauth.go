@@ -60,8 +60,9 @@ func (g *grant) config() *oauth2.Config {
 
 // A wallet holds the tokens of one address. All connections to it share one.
 type wallet struct {
-	file   string
-	server string
+	file     string
+	server   string
+	readOnly bool // see Options
 
 	mu      sync.Mutex
 	grant   *grant    // nil: nobody has signed in
@@ -76,7 +77,7 @@ func (s *Source) wallet(server *Server) *wallet {
 	w := s.wallets[server.URL]
 	if w == nil {
 		sum := sha256.Sum256([]byte(server.URL))
-		w = &wallet{server: server.URL, signing: make(chan struct{}, 1)}
+		w = &wallet{server: server.URL, readOnly: s.opts.ReadOnly, signing: make(chan struct{}, 1)}
 		if home := s.opts.Places.Home; home != "" {
 			w.file = filepath.Join(home, tokenDir, fmt.Sprintf("%x.json", sum[:12]))
 		}
@@ -157,6 +158,9 @@ func (w *wallet) authorize(ctx context.Context, client *http.Client, req *http.R
 func (w *wallet) refresh(ctx context.Context, client *http.Client) error {
 	if w.grant.Token.RefreshToken == "" {
 		return nil
+	}
+	if w.readOnly {
+		return ErrRenewalDue
 	}
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, client)
 	old := *w.grant.Token

@@ -381,7 +381,7 @@ func TestNoServersNoTools(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, map[string]any{"off": args{"command": "c", "disabled": true}})
 	published := h.scope.Tools()
-	if len(published.Tools) != 0 || len(published.Omitted) != 3 {
+	if len(published.Tools) != 0 || len(published.Omitted) != 4 {
 		t.Errorf("%v, left out %v", published.Names(), published.Omitted)
 	}
 }

@@ -36,6 +36,9 @@ type Options struct {
 	// of that name; it returns without waiting for that. Nil means that there is
 	// no person here, and that errors say what to run where there is one.
 	SignIn func(ctx context.Context, server, address string) error
+	// ReadOnly writes no file: a sign-in that has expired is not renewed, since the
+	// new one could not be kept.
+	ReadOnly bool
 }
 
 // A Source is the MCP servers of mcp.json. It outlives reloads: it owns what is
@@ -63,7 +66,7 @@ func New(o Options) *Source {
 // server is started or contacted.
 func (s *Source) Discover(context.Context) (core.Offer, error) {
 	places, err := s.opts.Places.Of(core.KindMCP)
-	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, errs: []error{err}}
+	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, taken: map[string]string{}, errs: []error{err}}
 	for _, place := range places {
 		r.file(place.Path)
 	}
@@ -74,7 +77,7 @@ func (s *Source) Discover(context.Context) (core.Offer, error) {
 type filesReader struct {
 	lookup func(string) (string, bool)
 	offer  *offer
-	taken  []string // names that are settled
+	taken  map[string]string // by the names that are settled: the file that did it
 	errs   []error
 }
 
@@ -91,24 +94,30 @@ func (r *filesReader) file(path string) {
 	content := parseFile(doc, r.lookup)
 	settled := content.hidden
 	for _, server := range content.servers {
-		if !slices.Contains(r.taken, server.Name) {
-			r.offer.servers = append(r.offer.servers, server)
-			delete(r.offer.broken, server.Name)
-			settled = append(settled, server.Name)
-		}
-	}
-	for _, p := range content.problems {
-		if p.server != "" && slices.Contains(r.taken, p.server) {
+		if by, taken := r.taken[server.Name]; taken {
+			member, _ := doc.At("mcpServers", server.Name)
+			shadowed := member.Problem(&core.ShadowedError{By: by})
+			r.errs = append(r.errs, shadowed.Omission(core.Capability{Kind: core.KindMCP, Name: server.Name}))
 			continue
 		}
-		if p.server != "" && !p.usable {
+		r.offer.servers = append(r.offer.servers, server)
+		delete(r.offer.broken, server.Name)
+		settled = append(settled, server.Name)
+	}
+	for _, p := range content.problems {
+		if _, taken := r.taken[p.server]; taken {
+			continue
+		}
+		if p.server != "" && !p.usable && !errors.Is(p.at, core.ErrDisabled) {
 			r.offer.broken[p.server] = p.at.Error()
 		}
 		o := p.at.Omission(core.Capability{Kind: core.KindMCP, Name: p.server})
 		o.Offered = p.usable
 		r.errs = append(r.errs, o)
 	}
-	r.taken = append(r.taken, settled...)
+	for _, name := range settled {
+		r.taken[name] = path
+	}
 }
 
 // An offer is the servers at one time.

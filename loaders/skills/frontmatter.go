@@ -59,7 +59,7 @@ func split(data []byte) (yaml string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	first, rest, found := bytes.Cut(data, []byte("\n"))
 	if !isMarker(first) || !found {
-		return "", errors.New("no frontmatter: the file must begin with a line ---, then name and description, then a line ---")
+		return "", inLine(1, errors.New("no frontmatter: the file must begin with a line ---, then name and description, then a line ---"))
 	}
 	for at := 0; at <= len(rest); {
 		line, _, more := bytes.Cut(rest[at:], []byte("\n"))
@@ -74,7 +74,7 @@ func split(data []byte) (yaml string, err error) {
 		}
 		at += len(line) + 1
 	}
-	return "", fmt.Errorf("the frontmatter does not end: a line --- is missing in the first %d KB", maxFrontmatter>>10)
+	return "", inLine(1, fmt.Errorf("the frontmatter does not end: a line --- is missing in the first %d KB", maxFrontmatter>>10))
 }
 
 func isMarker(line []byte) bool { return string(bytes.TrimRight(line, " \t\r")) == "---" }
@@ -145,7 +145,28 @@ func located(err error) error {
 	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
 		return errors.New("not valid YAML")
 	}
-	return fmt.Errorf("line %d: not valid YAML: %s", at.GetToken().Position.Line+1, at.GetMessage())
+	line := at.GetToken().Position.Line + 1
+	return inLine(line, fmt.Errorf("line %d: not valid YAML: %s", line, at.GetMessage()))
+}
+
+// A lineError is an error in a line of SKILL.md, from 1. Its text need not say so.
+type lineError struct {
+	error
+	line int
+}
+
+func (e *lineError) Unwrap() error { return e.error }
+
+func inLine(line int, err error) error { return &lineError{err, line} }
+
+// inEntry is an error of the value of a key in the frontmatter.
+func inEntry(text, key string, err error) error {
+	for i, line := range strings.Split(text, "\n") {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(line, " \"'"), key); ok && strings.HasPrefix(strings.TrimLeft(rest, " \"'"), ":") {
+			return inLine(i+2, err)
+		}
+	}
+	return inLine(1, err)
 }
 
 func convert(n ast.Node, depth int) (node, error) {
@@ -177,7 +198,8 @@ func convert(n ast.Node, depth int) (node, error) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		return node{text: n.GetToken().Value}, nil
 	}
-	return node{}, fmt.Errorf("line %d: anchors, aliases and tags are not read; put the value in quotes", n.GetToken().Position.Line+1)
+	line := n.GetToken().Position.Line + 1
+	return node{}, inLine(line, fmt.Errorf("line %d: anchors, aliases and tags are not read; put the value in quotes", line))
 }
 
 func convertMap(values []*ast.MappingValueNode, depth int) (node, error) {

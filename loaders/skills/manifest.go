@@ -53,21 +53,23 @@ func parseManifest(data []byte, id string) (*manifest, error) {
 		}
 		root = tolerant
 		for _, n := range notes {
-			m.warnings = append(m.warnings, errors.New(n))
+			m.warn(text, n)
 		}
 		m.unlisted = errors.New("its frontmatter is not valid YAML")
 	}
 	name, description := root.get("name"), root.get("description")
 	switch {
 	case name.trimmed() == "":
-		return nil, core.InField("name", errors.New("is missing"))
+		return nil, inEntry(text, "name", core.InField("name", errors.New("is missing")))
 	case description.trimmed() == "":
-		return nil, core.InField("description", errors.New("is missing; say what the skill does and when to use it"))
+		return nil, inEntry(text, "description", core.InField("description", errors.New("is missing; say what the skill does and when to use it")))
 	}
 	m.description = description.trimmed()
 	m.subAgent = strings.EqualFold(root.get("sub-agent").trimmed(), "true")
 	m.disabled = strings.EqualFold(root.get("enabled").trimmed(), "false")
-	m.validate(root, name.trimmed(), id)
+	for _, err := range m.validate(root, name.trimmed(), id) {
+		m.warn(text, err)
+	}
 	m.list(root, data)
 	return m, nil
 }
@@ -80,33 +82,42 @@ func (n *node) trimmed() string {
 	return strings.TrimSpace(n.text)
 }
 
-func (m *manifest) warn(name, format string, args ...any) {
-	m.warnings = append(m.warnings, core.InField(name, fmt.Errorf(format, args...)))
+// warn notes a warning about an entry of the frontmatter.
+func (m *manifest) warn(text string, err error) {
+	var field *core.FieldError
+	if errors.As(err, &field) {
+		err = inEntry(text, field.Path[0], err)
+	}
+	m.warnings = append(m.warnings, err)
 }
 
 // validate holds the fields against the specification.
-func (m *manifest) validate(root node, name, id string) {
+func (m *manifest) validate(root node, name, id string) (problems []error) {
+	bad := func(name, format string, args ...any) {
+		problems = append(problems, core.InField(name, fmt.Errorf(format, args...)))
+	}
 	switch n := utf8.RuneCountInString(name); {
 	case n > maxName:
-		m.warn("name", "has %d characters; at most %d are allowed", n, maxName)
+		bad("name", "has %d characters; at most %d are allowed", n, maxName)
 	case !validName.MatchString(name):
-		m.warn("name", "%q should be lower-case letters, digits and single hyphens", name)
+		bad("name", "%q should be lower-case letters, digits and single hyphens", name)
 	case name != id:
-		m.warn("name", "%q differs from the name of the folder, %q, under which it is offered", core.Clip(name, 80), id)
+		bad("name", "%q differs from the name of the folder, %q, under which it is offered", core.Clip(name, 80), id)
 	}
 	if n := utf8.RuneCountInString(m.description); n > maxDescription {
-		m.warn("description", "has %d characters; at most %d are allowed", n, maxDescription)
+		bad("description", "has %d characters; at most %d are allowed", n, maxDescription)
 	}
 	if c := root.get("compatibility"); c != nil {
 		if n := utf8.RuneCountInString(c.trimmed()); n > maxCompatibility {
-			m.warn("compatibility", "has %d characters; at most %d are allowed", n, maxCompatibility)
+			bad("compatibility", "has %d characters; at most %d are allowed", n, maxCompatibility)
 		} else if n == 0 {
-			m.warn("compatibility", "must be text")
+			bad("compatibility", "must be text")
 		}
 	}
 	if d := root.get("metadata"); d != nil && !d.isMap {
-		m.warn("metadata", "must be a map of texts")
+		bad("metadata", "must be a map of texts")
 	}
+	return problems
 }
 
 // list decides whether hosts of the skills extension can be told of the skill.

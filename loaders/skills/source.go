@@ -50,7 +50,7 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	for _, place := range places {
 		ids, err := core.Within(ctx, place.Path, func() ([]string, error) { return subfolders(place.Path) })
 		if err != nil {
-			errs = append(errs, core.Omission{Capability: core.Capability{Kind: core.KindSkill}, Origin: place.Path, Reason: err.Error()})
+			errs = append(errs, core.Omit(core.Capability{Kind: core.KindSkill}, place.Path, err))
 		}
 		for _, id := range ids {
 			found = append(found, &folder{id: id, dir: filepath.Join(place.Path, id)})
@@ -59,20 +59,23 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	s.known(found)
 	manifests := readManifests(ctx, found)
 	o := &offer{broken: map[string]string{}}
-	taken := map[string]bool{}
+	taken := map[string]string{} // the folder that has the name
 	for i, f := range found {
 		m, err := manifests[i].m, manifests[i].err
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-		case taken[f.id]:
+		case taken[f.id] != "":
+			if err == nil {
+				errs = append(errs, f.omission(&core.ShadowedError{By: taken[f.id]}))
+			}
 		case err != nil:
 			errs = append(errs, f.omission(err))
 			o.broken[f.id] = fmt.Sprintf("%s: %v", filepath.Join(f.dir, manifestName), err)
 		case m.disabled:
-			taken[f.id] = true
-			errs = append(errs, f.omission(errors.New("enabled: false")))
+			taken[f.id] = f.dir
+			errs = append(errs, f.omission(fmt.Errorf("%w: enabled: false", core.ErrDisabled)))
 		default:
-			taken[f.id] = true
+			taken[f.id] = f.dir
 			delete(o.broken, f.id)
 			o.skills = append(o.skills, skill{f, m})
 			errs = append(errs, f.warnings(m)...)
@@ -139,7 +142,12 @@ func readManifests(ctx context.Context, found []*folder) []outcome {
 }
 
 func (f *folder) omission(err error) core.Omission {
-	return core.Omission{Capability: core.Capability{Kind: core.KindSkill, Name: f.id}, Origin: filepath.Join(f.dir, manifestName), Reason: err.Error()}
+	p := configs.Problem{File: filepath.Join(f.dir, manifestName), Err: err}
+	var at *lineError
+	if errors.As(err, &at) {
+		p.Line = at.line
+	}
+	return p.Omission(core.Capability{Kind: core.KindSkill, Name: f.id})
 }
 
 // warnings are what is wrong with a skill that is offered all the same.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"zenmcp/core"
 )
 
 // keyLine begins an entry at the outermost level: a key, and what follows.
@@ -15,7 +17,7 @@ var keyLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$`)
 // Every entry that is YAML on its own is read as that. Of the others the value
 // becomes text if it is one, and is left out if it is a list or a map; the notes
 // say so. It is an error when something is no entry at all, or is there twice.
-func parseTolerant(text string) (root node, notes []string, err error) {
+func parseTolerant(text string) (root node, notes []error, err error) {
 	entries, err := entriesOf(text)
 	if err != nil {
 		return node{}, nil, err
@@ -25,11 +27,11 @@ func parseTolerant(text string) (root node, notes []string, err error) {
 		value, problem := e.read()
 		if problem != nil {
 			value = e.asText()
-			note := fmt.Sprintf("%s: was read as plain text; put the value in quotes (%v)", e.key, problem)
+			note := fmt.Errorf("was read as plain text; put the value in quotes (%w)", problem)
 			if e.nested() {
-				note = fmt.Sprintf("%s: was ignored (%v)", e.key, problem)
+				note = fmt.Errorf("was ignored (%w)", problem)
 			}
-			notes = append(notes, note)
+			notes = append(notes, core.InField(e.key, note))
 		}
 		if problem == nil || !e.nested() {
 			if err := root.add(e.key, value); err != nil {
@@ -66,7 +68,7 @@ func entriesOf(text string) ([]entry, error) {
 				last.lines = append(last.lines, strings.TrimPrefix(line, strings.Repeat(" ", max(0, indent))))
 			}
 		default:
-			return nil, fmt.Errorf(`line %d: not valid YAML, and no "key: value" either`, i+2)
+			return nil, inLine(i+2, fmt.Errorf(`line %d: not valid YAML, and no "key: value" either`, i+2))
 		}
 	}
 	return entries, nil

@@ -303,8 +303,8 @@ func TestNoModel(t *testing.T) {
 	if !slices.Equal(published.Names(), []string{"b"}) {
 		t.Errorf("offered %q", published.Names())
 	}
-	want := core.Omission{Capability: core.Capability{Kind: core.KindSubagent, Name: "a"}, Reason: `there is no model "m3"`}
-	if !slices.Contains(published.Omitted, want) {
-		t.Errorf("omitted %+v", published.Omitted)
+	want := core.Capability{Kind: core.KindSubagent, Name: "a"}
+	if o := published.Omitted; len(o) != 1 || o[0].Capability != want || o[0].Reason != `modelId: there is no model "m3"` || !strings.Contains(o[0].Origin, ".json:1:") {
+		t.Errorf("omitted %+v", o)
 	}
 }

@@ -76,7 +76,12 @@ func (r *reader) add(doc *configs.Document, err error) {
 	}
 	c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
 	r.omit(c, err)
-	if err != nil || slices.ContainsFunc(r.offer.agents, func(b subAgent) bool { return a.name() == b.name() }) {
+	if err != nil {
+		return
+	}
+	if i := slices.IndexFunc(r.offer.agents, func(b subAgent) bool { return a.name() == b.name() }); i >= 0 {
+		name := core.InField("function", core.InField("name", &core.ShadowedError{By: r.offer.agents[i].at.File}))
+		r.omit(c, doc.Problem(name))
 		return
 	}
 	r.offer.agents = append(r.offer.agents, a)
@@ -121,6 +126,7 @@ type subAgent struct {
 	core.AgentDefinition
 	input     *jsonschema.Schema
 	arguments *core.Arguments
+	at        configs.Problem // the place where the model is named, or the file
 }
 
 func (a subAgent) name() string {
@@ -136,7 +142,10 @@ func decode(doc *configs.Document) (subAgent, []*configs.Problem, error) {
 	if err != nil {
 		return subAgent{}, nil, err
 	}
-	a := subAgent{AgentDefinition: def}
+	a := subAgent{AgentDefinition: def, at: configs.Problem{File: doc.File()}}
+	if def.ModelID != nil {
+		a.at = *doc.Problem(core.InField("modelId", nil))
+	}
 	if err := a.check(); err != nil {
 		return a, nil, doc.Problem(err)
 	}
@@ -199,7 +208,9 @@ func (o *offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]c
 			continue
 		}
 		if _, err := scope.Model(a.AgentDefinition); err != nil {
-			left = append(left, core.Omission{Capability: c, Reason: err.Error()})
+			at := a.at
+			at.Err = err
+			left = append(left, at.Omission(c))
 			continue
 		}
 		tools = append(tools, a.definition().Bind(scope))

@@ -55,7 +55,7 @@ func readCache(file string) (c cache) {
 
 // keep writes the cache of a folder, if it can be found again.
 func (s *Source) keep(ctx context.Context, file string, c cache) {
-	if file == "" || c.Digest == "" {
+	if s.Inspect || file == "" || c.Digest == "" {
 		return
 	}
 	text, err := json.Marshal(c)

@@ -6,13 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/core/proc"
 )
 
 // DefaultTimeout is how long a call of a user tool may take that names no timeout.
@@ -69,33 +74,39 @@ func (h *hints) hints() core.Hints {
 var errNoTool = errors.New("is no tool's manifest")
 
 // manifest reads a file as a tool.
-func (s *Source) manifest(file, stem string, place configs.Place) (tool, error) {
-	doc, err := readDocument(file)
+func (s *Source) manifest(file, stem string, place configs.Place) (t tool, warnings []*configs.Problem, err error) {
+	d, err := readDocument(file)
 	if err != nil {
-		return tool{}, withoutFile(err, file)
+		return tool{}, nil, err
 	}
-	_, function := doc.At("function")
-	_, command := doc.At("command")
+	_, function := d.At("function")
+	_, command := d.At("command")
 	if !function && !command {
-		return tool{}, errNoTool
+		return tool{}, nil, errNoTool
 	}
 	var m manifest
-	warnings, err := doc.Decode(&m)
-	for _, w := range warnings {
-		s.log.Warn(withoutFile(w, file).Error(), "file", file)
+	warnings, err = d.Decode(&m)
+	c := program{dir: filepath.Dir(file), timeout: timeout(m.Timeout)}
+	if err == nil {
+		err = d.located(m.check())
 	}
 	if err == nil {
-		err = m.check()
+		err = d.located(c.expand(m))
 	}
-	if err != nil {
-		return tool{}, withoutFile(err, file)
+	if err == nil {
+		c.name = m.Function.Name
+		t, err = s.define(file, stem, place, *m.Function, m.Hints, c.run)
+		err = d.located(err)
 	}
-	c := program{dir: filepath.Dir(file), timeout: timeout(m.Timeout)}
-	if err := c.expand(m); err != nil {
-		return tool{}, err
+	if err == nil && s.Inspect {
+		if missing := c.missing(); missing != nil {
+			warnings = append(warnings, d.Problem(core.InField("command", core.InField("0", missing))))
+		}
 	}
-	c.name = m.Function.Name
-	return s.define(file, stem, place, *m.Function, m.Hints, c.run)
+	for _, w := range warnings {
+		d.relocate(w)
+	}
+	return t, warnings, d.relocated(err)
 }
 
 func (m manifest) check() error {
@@ -119,28 +130,116 @@ func timeout(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// readDocument reads JSON, or YAML as the JSON that it stands for.
-func readDocument(file string) (*configs.Document, error) {
+// A document is a manifest, JSON or YAML as the JSON that it stands for.
+type document struct {
+	*configs.Document
+	yaml ast.Node // nil in JSON
+}
+
+func readDocument(file string) (document, error) {
 	if filepath.Ext(file) == ".json" {
-		return configs.ReadFile(file)
+		doc, err := configs.ReadFile(file)
+		return document{Document: doc}, err
 	}
 	text, err := configs.ReadText(file)
 	if err != nil {
-		return nil, err
+		return document{}, err
 	}
 	var value any
 	if err := yaml.UnmarshalWithOptions(text, &value, yaml.UseOrderedMap()); err != nil {
+		p := &configs.Problem{File: file, Err: errors.New("not valid YAML")}
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-			return nil, fmt.Errorf("line %d: not valid YAML: %s", at.GetToken().Position.Line, at.GetMessage())
+			p.Line, p.Column = at.GetToken().Position.Line, at.GetToken().Position.Column
+			p.Err = fmt.Errorf("not valid YAML: %s", at.GetMessage())
 		}
-		return nil, errors.New("not valid YAML")
+		return document{}, p
 	}
 	asJSON, err := jsonOf(value)
 	if err != nil {
-		return nil, err
+		return document{}, &configs.Problem{File: file, Err: err}
 	}
-	return configs.Parse(file, asJSON)
+	doc, err := configs.Parse(file, asJSON)
+	if err != nil {
+		return document{}, err
+	}
+	tree, err := parser.ParseBytes(text, 0)
+	if err != nil || len(tree.Docs) == 0 {
+		return document{Document: doc}, err
+	}
+	return document{doc, tree.Docs[0].Body}, nil
+}
+
+// located says where in the manifest err is.
+func (d document) located(err error) error {
+	if err == nil {
+		return nil
+	}
+	return d.Problem(err)
+}
+
+// relocated is an error about the JSON as one about the file that was read.
+func (d document) relocated(err error) error {
+	if err == nil {
+		return nil
+	}
+	var all []error
+	for _, p := range configs.Problems(err) {
+		d.relocate(p)
+		all = append(all, p)
+	}
+	return errors.Join(all...)
+}
+
+// relocate gives a problem its place in the YAML.
+func (d document) relocate(p *configs.Problem) {
+	if d.yaml == nil {
+		return
+	}
+	line, column := position(d.yaml, strings.Split(p.Field, "."))
+	*p = configs.Problem{File: p.File, Line: line, Column: column, Field: p.Field, Err: p.Err}
+}
+
+// position finds what a path leads to, or the last thing on the way.
+func position(n ast.Node, path []string) (line, column int) {
+	at := start(n)
+	for _, name := range path {
+		var next ast.Node
+		var values []*ast.MappingValueNode
+		switch n := n.(type) {
+		case *ast.MappingNode:
+			values = n.Values
+		case *ast.MappingValueNode:
+			values = []*ast.MappingValueNode{n}
+		case *ast.SequenceNode:
+			if i, err := strconv.Atoi(name); err == nil && i < len(n.Values) {
+				next, at = n.Values[i], start(n.Values[i])
+			}
+		}
+		for _, v := range values {
+			if v.Key.GetToken().Value == name {
+				next, at = v.Value, start(v)
+			}
+		}
+		if next == nil {
+			break
+		}
+		n = next
+	}
+	return at.Line, at.Column
+}
+
+// start is where a value begins: the token of a map is its first colon.
+func start(n ast.Node) *token.Position {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		if len(m.Values) > 0 {
+			return start(m.Values[0])
+		}
+	case *ast.MappingValueNode:
+		return m.Key.GetToken().Position
+	}
+	return n.GetToken().Position
 }
 
 // jsonOf keeps the order of maps.
@@ -181,23 +280,6 @@ func jsonOf(value any) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// withoutFile words an error for somebody who is told the file beside it. Lines of
-// YAML are not those of the JSON that was decoded.
-func withoutFile(err error, file string) error {
-	var words []string
-	for _, p := range configs.Problems(err) {
-		text := p.Err.Error()
-		if p.Field != "" {
-			text = p.Field + ": " + text
-		}
-		if p.Line > 0 && filepath.Ext(file) == ".json" {
-			text = fmt.Sprintf("line %d: %s", p.Line, text)
-		}
-		words = append(words, text)
-	}
-	return errors.New(strings.Join(words, "; "))
-}
-
 // expand fills in the command and its environment.
 func (c *program) expand(m manifest) error {
 	lookup := func(name string) (string, bool) {
@@ -229,3 +311,15 @@ func (c *program) expand(m manifest) error {
 
 // toolDir is the variable with the folder of the manifest.
 const toolDir = "TOOL_DIR"
+
+// missing reports that the program is not there.
+func (c program) missing() error {
+	path, err := proc.LookPath(c.args[0], c.env...)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return fmt.Errorf("%q: %w", path, proc.ErrNotFound)
+	}
+	return nil
+}

@@ -36,6 +36,10 @@ import (
 
 // A Source is the user's tools of all places. It outlives reloads.
 type Source struct {
+	// Inspect is for who wants to know what is wrong: nothing is written, and
+	// commands that are not there are reported before somebody calls them.
+	Inspect bool
+
 	places *configs.Places
 	log    *slog.Logger
 	limit  time.Duration // of loading a module
@@ -44,7 +48,9 @@ type Source struct {
 var _ core.Source = (*Source)(nil)
 
 // New makes a source. It reads nothing yet. The log gets what modules print.
-func New(places *configs.Places, log *slog.Logger) *Source { return &Source{places, log, loadLimit} }
+func New(places *configs.Places, log *slog.Logger) *Source {
+	return &Source{places: places, log: log, limit: loadLimit}
+}
 
 // A tool is one file that can be used.
 type tool struct {
@@ -66,7 +72,9 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 		errs = append(errs, err)
 		for _, t := range found {
 			if first := names[t.Name]; first != "" {
-				errs = append(errs, omission(t.file, fmt.Errorf("there is a tool %q in %q already", t.Name, first)))
+				o := core.Omit(core.Capability{Kind: core.KindTool}, t.file, &core.ShadowedError{By: first})
+				o.Reason = fmt.Sprintf("there is a tool %q in %q already", t.Name, first)
+				errs = append(errs, o)
 				continue
 			}
 			names[t.Name] = t.file
@@ -79,7 +87,19 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 
 // omission is about a file of which no tool can be made.
 func omission(file string, err error) error {
-	return core.Omission{Capability: core.Capability{Kind: core.KindTool}, Origin: file, Reason: err.Error()}
+	return core.Omit(core.Capability{Kind: core.KindTool}, file, err)
+}
+
+// problems tells what is wrong in a manifest. Of a tool that is offered all the same
+// they are warnings.
+func problems(found []*configs.Problem, name string, offered bool) error {
+	var all []error
+	for _, p := range found {
+		o := p.Omission(core.Capability{Kind: core.KindTool, Name: name})
+		o.Offered = offered
+		all = append(all, o)
+	}
+	return errors.Join(all...)
 }
 
 // folder reads one folder. Stems that it settles are added.
@@ -108,16 +128,17 @@ func (s *Source) folder(ctx context.Context, place configs.Place, stems map[stri
 				modules = append(modules, file)
 				continue
 			}
-			t, err := s.manifest(file, stem, place)
+			t, warnings, err := s.manifest(file, stem, place)
 			if errors.Is(err, errNoTool) {
 				continue // package.json, for one
 			}
 			settled[stem] = true
 			if err != nil {
-				errs = append(errs, omission(file, err))
+				errs = append(errs, problems(configs.Problems(err), "", false))
 				continue
 			}
 			tools = append(tools, t)
+			errs = append(errs, problems(warnings, t.Name, true))
 		}
 	}
 	loaded, err := s.modules(ctx, place, modules)
