@@ -42,7 +42,7 @@ func (p *Places) Agent(id string) (Agent, error) {
 	if err := plainName(id); err != nil {
 		return Agent{}, fmt.Errorf("agent %w", err)
 	}
-	for _, place := range p.all(kindAgent) {
+	for _, place := range p.all(KindAgent) {
 		a, err := p.agentIn(place, id+agentSuffix)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return a, err
@@ -66,7 +66,7 @@ func (p *Places) Agents() ([]Agent, error) {
 	var agents []Agent
 	var errs []error
 	seen := map[string]bool{}
-	for _, place := range p.all(kindAgent) {
+	for _, place := range p.all(KindAgent) {
 		entries, err := os.ReadDir(place.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, &Problem{File: place.Path, Err: bare(err)})

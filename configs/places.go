@@ -60,8 +60,8 @@ type Place struct {
 	Project bool // belongs to the project, which may be somebody else's
 }
 
-// kindAgent is the dimension that has places but no permissions.
-const kindAgent core.Kind = "agents"
+// KindAgent is the dimension that has places but no permissions.
+const KindAgent core.Kind = "agents"
 
 // A spot is a place before it is known where the user and the project live.
 type spot struct {
@@ -86,7 +86,7 @@ var layout = map[core.Kind]struct {
 	deep  bool // what is in folders below counts
 	spots []spot
 }{
-	kindAgent: {spots: []spot{
+	KindAgent: {spots: []spot{
 		{inProject, ".ai-zen/agents"}, {inHome, "agents"},
 	}},
 	core.KindSubagent: {runs: true, spots: []spot{

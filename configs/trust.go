@@ -63,7 +63,7 @@ func (p *Places) Trust(ctx context.Context) ([]Place, error) {
 	digests := map[string]string{}
 	var places []Place
 	for _, kind := range slices.Sorted(maps.Keys(layout)) {
-		if !layout[kind].runs && kind != kindAgent {
+		if !layout[kind].runs && kind != KindAgent {
 			continue
 		}
 		for _, place := range p.all(kind) {
@@ -292,7 +292,7 @@ func (p *Places) ownAgent(id string) (Agent, error) {
 		return Agent{}, err
 	}
 	for _, id := range []string{id, ChooseAgent("", config), DefaultAgent} {
-		for _, place := range p.all(kindAgent) {
+		for _, place := range p.all(KindAgent) {
 			if place.Project {
 				continue
 			}

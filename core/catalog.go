@@ -131,7 +131,7 @@ func (c Catalog) Instantiate(scope *Scope) Published {
 			before := len(out.Tools)
 			out.Tools = slices.DeleteFunc(out.Tools, func(o Tool) bool { return o.Name == t.Name })
 			if len(out.Tools) < before {
-				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: "replaced by a later tool of the same name"})
+				out.Omitted = append(out.Omitted, Omission{Capability: named, Reason: "replaced by a later tool of the same name", Cause: &ShadowedError{}})
 			}
 			out.Tools = append(out.Tools, t.budgeted(scope))
 		}

@@ -55,7 +55,7 @@ var ErrDisabled = errors.New("switched off")
 // A ShadowedError is the cause of an omission because another definition has the
 // name.
 type ShadowedError struct {
-	By string // the file or folder of the other
+	By string // the file or folder of the other; "" when it is in none
 }
 
 func (e *ShadowedError) Error() string { return fmt.Sprintf("the one in %q comes first", e.By) }

@@ -163,6 +163,13 @@ func annotate(h core.Hints) *annotations {
 	return a
 }
 
+// ListSize is how many bytes the tools take in the answer to tools/list, which
+// clients pay for with every request to a model.
+func ListSize(tools []core.Tool) (int, error) {
+	encoded, err := encodeTools(tools)
+	return len(encoded), err
+}
+
 // encodeTools encodes the tools member of tools/list, once per catalog.
 func encodeTools(tools []core.Tool) (json.RawMessage, error) {
 	listed := make([]listedTool, len(tools))

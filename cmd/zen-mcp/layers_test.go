@@ -37,7 +37,9 @@ var arrows = map[string][]string{
 	"loaders/subagents": {"core", "core/rawjson", "core/llm", "configs"},
 	"loaders/usertools": {"core", "core/rawjson", "core/proc", "configs"},
 	"mcpserver":         {"core", "core/rawjson", "core/wire"},
-	"cmd/zen-mcp":       {"core", "core/*", "builtin", "loaders/*", "configs", "configs/*", "mcpserver"},
+	"cmd/zen-mcp":       {"core", "core/*", "builtin", "loaders/*", "configs", "configs/*", "mcpserver", "cmd/zen-mcp/internal/*"},
+
+	"cmd/zen-mcp/internal/doctor": {"core", "core/llm", "core/proc", "loaders/mcps", "loaders/usertools", "configs", "configs/clients", "mcpserver"},
 }
 
 // homes says which of our packages may import a module of somebody else's. Tests

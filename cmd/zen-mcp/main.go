@@ -38,7 +38,7 @@ type streams struct {
 
 // commands lists the commands in the order of the help text.
 func commands() []command {
-	return []command{serveCommand(), toolsCommand(), callCommand(), installCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
+	return []command{serveCommand(), toolsCommand(), callCommand(), doctorCommand(), installCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
 }
 
 func main() {

@@ -31,12 +31,14 @@ type options struct {
 	logLevel     string
 	logFile      string
 
-	json     bool        // tools only
+	json     bool        // tools and doctor only
 	forget   bool        // trust only
 	http     httpOptions // serve only
 	auditLog string      // serve only
 	noReload bool        // serve only
 
+	// inspect has the sources look closer and write nothing; doctor only.
+	inspect bool
 	// signIn reaches a person who can sign in to an MCP server; nil if there is none.
 	signIn func(ctx context.Context, server, address string) error
 }

@@ -70,11 +70,17 @@ func assemble(ctx context.Context, o *options, std streams) (*system, error) {
 }
 
 // places are where the flags say that files are.
-func (o *options) places() (*configs.Places, error) {
-	return configs.Find(configs.Options{
+func (o *options) places() (*configs.Places, error) { return configs.Find(o.where()) }
+
+func (o *options) where() configs.Options {
+	return configs.Options{
 		Home: o.home, Project: o.project, TrustProject: o.trustProject,
 		Skills: o.skills, SubAgents: o.subAgents, Tools: o.tools, MCPConfig: o.mcpConfig,
-	})
+	}
+}
+
+func (o *options) commandReach() core.CommandReach {
+	return core.CommandReach{Unconfined: o.unconfined, Read: o.execRead}
 }
 
 func (s *system) load(ctx context.Context, o *options) error {
@@ -107,8 +113,7 @@ func (s *system) load(ctx context.Context, o *options) error {
 		return err
 	}
 	s.env = &core.Env{
-		Log: s.log, StateDir: s.places.State, Models: new(llm.Service).Model,
-		Commands: core.CommandReach{Unconfined: o.unconfined, Read: o.execRead},
+		Log: s.log, StateDir: s.places.State, Models: new(llm.Service).Model, Commands: o.commandReach(),
 	}
 	s.env.Update(config, catalog)
 	return nil
@@ -116,11 +121,13 @@ func (s *system) load(ctx context.Context, o *options) error {
 
 // openSources lists where capabilities come from, in the order of publication.
 func (s *system) openSources(o *options) {
+	tools := usertools.New(s.places, s.log)
+	tools.Inspect = o.inspect
 	s.sources = []core.Source{
 		builtin.Source(),
-		usertools.New(s.places, s.log),
+		tools,
 		skills.New(s.places),
-		mcps.New(mcps.Options{Places: s.places, Version: version, SignIn: o.signIn}),
+		mcps.New(mcps.Options{Places: s.places, Version: version, SignIn: o.signIn, ReadOnly: o.inspect}),
 		subagents.New(s.places),
 	}
 }

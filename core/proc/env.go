@@ -29,6 +29,21 @@ func SearchPath() PathReport { return searchPath() }
 // searchPath is a value that takes time to find out, not one that changes.
 var searchPath = sync.OnceValue(func() PathReport { return findPath(os.Getenv("PATH"), loginShell(), loginPath) })
 
+// DesktopPath is what [SearchPath] would be if a desktop had started the program,
+// with a bare environment.
+func DesktopPath() PathReport { return desktopPath() }
+
+// desktopBare is the PATH that launchd gives; that of other desktops is no poorer.
+const desktopBare = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+var desktopPath = sync.OnceValue(func() PathReport {
+	shell := loginShell()
+	if shell == "" || bare(os.Getenv("PATH")) {
+		return searchPath() // the same
+	}
+	return findPath(desktopBare, shell, loginPath)
+})
+
 func findPath(inherited, shell string, ask func(shell string) (string, error)) PathReport {
 	r := PathReport{Inherited: inherited, Used: inherited}
 	if shell == "" || !bare(inherited) {
@@ -145,3 +160,16 @@ var ErrNotFound = errors.New("no such program")
 
 // LookPath finds a program as a child with [Environ] and these additions would.
 func LookPath(name string, add ...string) (string, error) { return lookPath(name, Environ(add...)) }
+
+// FindProgram is [LookPath], and an error also when the program is named by its
+// path and is not there.
+func FindProgram(name string, add ...string) (string, error) {
+	path, err := LookPath(name, add...)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return "", fmt.Errorf("%q: %w", path, ErrNotFound)
+	}
+	return path, nil
+}

@@ -48,16 +48,8 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 	if err != nil {
 		return err
 	}
-	command := s.server.Command
-	if !filepath.IsAbs(command) && strings.ContainsAny(command, `/`+string(filepath.Separator)) {
-		command = filepath.Join(dir, command)
-	}
-	env := make([]string, 0, len(s.server.Env))
-	for name, value := range s.server.Env {
-		env = append(env, name+"="+value)
-	}
 	process, err := procs.Start(proc.Command{
-		Args: append([]string{command}, s.server.Args...), Dir: dir, Env: env,
+		Args: append([]string{s.server.command(dir)}, s.server.Args...), Dir: dir, Env: s.server.environ(),
 		Stdin: pipes[0].r, Stdout: pipes[1].w, Stderr: pipes[2].w,
 	})
 	// The child has its own copies, or there is none.
@@ -92,6 +84,23 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		s.peer.lose(l.ending())
 	}()
 	return nil
+}
+
+// command is the program, which is one below the child's folder when it is written
+// with a slash.
+func (s *Server) command(dir string) string {
+	if !filepath.IsAbs(s.Command) && strings.ContainsAny(s.Command, `/`+string(filepath.Separator)) {
+		return filepath.Join(dir, s.Command)
+	}
+	return s.Command
+}
+
+func (s *Server) environ() []string {
+	env := make([]string, 0, len(s.Env))
+	for name, value := range s.Env {
+		env = append(env, name+"="+value)
+	}
+	return env
 }
 
 type pipe struct{ r, w *os.File }

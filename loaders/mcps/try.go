@@ -27,6 +27,13 @@ func (s *Source) Servers(ctx context.Context) []*Server {
 	return found.(*offer).servers
 }
 
+// Program is the file that a stdio server's command starts. The error says where
+// it was looked for.
+func (s *Source) Program(server *Server) (string, error) {
+	d := dialer{source: s, server: server}
+	return proc.FindProgram(server.command(d.dir()), server.environ()...)
+}
+
 // Tried is what a server said when it was tried.
 type Tried struct {
 	Protocol string   // the revision

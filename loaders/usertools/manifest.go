@@ -99,7 +99,7 @@ func (s *Source) manifest(file, stem string, place configs.Place) (t tool, warni
 		err = d.located(err)
 	}
 	if err == nil && s.Inspect {
-		if missing := c.missing(); missing != nil {
+		if _, missing := proc.FindProgram(c.args[0], c.env...); missing != nil {
 			warnings = append(warnings, d.Problem(core.InField("command", core.InField("0", missing))))
 		}
 	}
@@ -311,15 +311,3 @@ func (c *program) expand(m manifest) error {
 
 // toolDir is the variable with the folder of the manifest.
 const toolDir = "TOOL_DIR"
-
-// missing reports that the program is not there.
-func (c program) missing() error {
-	path, err := proc.LookPath(c.args[0], c.env...)
-	if err != nil {
-		return err
-	}
-	if info, err := os.Stat(path); err != nil || info.IsDir() {
-		return fmt.Errorf("%q: %w", path, proc.ErrNotFound)
-	}
-	return nil
-}

@@ -1,0 +1,137 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"zenmcp/configs"
+	"zenmcp/core"
+)
+
+// files finds the places, says which of them there are, the one that wins first,
+// and which the project's owner has not been trusted with.
+func (e *exam) files(ctx context.Context) {
+	places, err := configs.Find(e.Places)
+	if err != nil {
+		e.find("place-missing", err)
+		return
+	}
+	e.places = places
+	e.problems(places.Warnings, false)
+	if places.Home != "" {
+		e.fact("home", "%s", places.Home)
+	}
+	e.fact("project", "%s", places.Project)
+	for _, kind := range append([]core.Kind{configs.KindAgent}, core.Kinds()...) {
+		use, err := places.Of(kind)
+		for _, place := range use {
+			if _, err := os.Lstat(place.Path); err == nil {
+				e.fact(string(kind), "%s%s", place.Path, whose(place))
+			}
+		}
+		for _, o := range core.Omissions(err) {
+			e.untrusted[o.Origin] = true
+			e.find("project-untrusted", o)
+		}
+	}
+	for _, place := range e.of(core.KindMCP) {
+		if doc, err := configs.ReadFile(place.Path); err == nil {
+			e.problems(doc.Secrets(), false)
+		}
+	}
+	e.discover(ctx)
+	e.omissions("") // of no dimension
+}
+
+func whose(p configs.Place) string {
+	if p.Project {
+		return " (the project's)"
+	}
+	return ""
+}
+
+// of lists the places of a dimension that are used.
+func (e *exam) of(kind core.Kind) []configs.Place {
+	use, _ := e.places.Of(kind) // the others are told by files
+	return use
+}
+
+// configuration reads config.json, and says which limits hold and who set them.
+func (e *exam) configuration(context.Context) {
+	if e.places == nil {
+		return
+	}
+	config, warnings, err := e.places.Config()
+	e.config, e.broken = config, err != nil
+	e.problems(configs.Problems(err), true)
+	e.problems(warnings, false)
+	doc := e.configFile()
+	from := "the built-in defaults"
+	if doc != nil {
+		from = doc.File()
+	}
+	e.fact("read from", "%s", from)
+	e.fact("models", "%s at %s; default %s", core.Plural(len(config.Models), "model"), core.Plural(len(config.Endpoints), "endpoint"), orNone(config.DefaultModel))
+	e.limit(doc, "maxToolOutput", "%d characters of a result", config.OutputBudget())
+	e.limit(doc, "maxDownloadBytes", "%s", orDefault(config.MaxDownloadBytes, "1 GiB"))
+	e.limit(doc, "allowPrivateNetwork", "%v", config.AllowPrivateNetwork)
+}
+
+// configFile is config.json; nil when there is none that can be read.
+func (e *exam) configFile() *configs.Document {
+	if e.places.Home == "" {
+		return nil
+	}
+	doc, err := configs.ReadFile(filepath.Join(e.places.Home, "config.json"))
+	if err != nil {
+		return nil
+	}
+	return doc
+}
+
+// limit says what a limit is and where it comes from.
+func (e *exam) limit(doc *configs.Document, field, format string, value any) {
+	from := "default"
+	if doc != nil {
+		if member, ok := doc.At(field); ok {
+			from = filepath.Base(member.Problem(nil).Place())
+		}
+	}
+	e.fact(field, format+" (%s)", value, from)
+}
+
+func orNone(id string) string {
+	if id == "" {
+		return "none"
+	}
+	return fmt.Sprintf("%q", id)
+}
+
+func orDefault(bytes int64, otherwise string) string {
+	if bytes == 0 {
+		return otherwise
+	}
+	return fmt.Sprintf("%d bytes", bytes)
+}
+
+// boundary finds the working directory and the roots.
+func (e *exam) boundary(context.Context) {
+	if e.places == nil {
+		return
+	}
+	var err error
+	if e.dir, err = e.Dir(e.places.Project); err != nil {
+		e.find("place-missing", err)
+		e.dir = e.places.Project
+	}
+	e.fact("directory", "%s", e.dir)
+	if e.roots, err = core.OpenRoots(e.Roots); err != nil {
+		e.find("root-missing", err)
+		return
+	}
+	for _, root := range e.roots.List() {
+		e.fact("root", "%s", root)
+	}
+}
