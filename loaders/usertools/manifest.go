@@ -147,11 +147,11 @@ func readDocument(file string) (document, error) {
 	}
 	var value any
 	if err := yaml.UnmarshalWithOptions(text, &value, yaml.UseOrderedMap()); err != nil {
-		p := &configs.Problem{File: file, Err: errors.New("not valid YAML")}
+		p := &configs.Problem{File: file, Err: configs.Unreadable.Of(errors.New("not valid YAML"))}
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
 			p.Line, p.Column = at.GetToken().Position.Line, at.GetToken().Position.Column
-			p.Err = fmt.Errorf("not valid YAML: %s", at.GetMessage())
+			p.Err = configs.Unreadable.Of(fmt.Errorf("not valid YAML: %s", at.GetMessage()))
 		}
 		return document{}, p
 	}

@@ -161,7 +161,7 @@ func (e *exam) dimension(kind core.Kind) {
 // list notes names, if there are any.
 func (e *exam) list(names []string) {
 	if len(names) > 0 {
-		e.fact(fmt.Sprint(len(names)), "%s", strings.Join(names, ", "))
+		e.fact("names", "%s", strings.Join(names, ", "))
 	}
 }
 

@@ -35,7 +35,6 @@ func Codes() []Code {
 		{"place-missing", Error, "a folder or file that a flag or variable names is not there", "Correct the flag or the variable, or make the folder."},
 		{"home-missing", Warning, "the home of $AI_ZEN_DIR or --home does not exist", "Correct the name, or run `zen-mcp init`, which fills it."},
 		{"project-guess", Warning, "the program was started in no project", "Name the project with --project, or start the program in it."},
-		{"flag-invalid", Error, "a flag cannot mean what it says", "Correct the flag."},
 
 		{"config-syntax", Error, "a file cannot be read, or is no JSON or YAML", "Correct the file at that place; comments and trailing commas are allowed."},
 		{"config-value", Error, "a value cannot be what it is", "Correct the value at that place."},

@@ -20,8 +20,10 @@ func (e *exam) files(ctx context.Context) {
 	}
 	e.places = places
 	e.problems(places.Warnings, false)
-	if places.Home != "" {
+	if _, err := os.Stat(places.Home); err == nil {
 		e.fact("home", "%s", places.Home)
+	} else {
+		e.fact("home", "%s, which is not there; `zen-mcp init` makes it", places.Home)
 	}
 	e.fact("project", "%s", places.Project)
 	for _, kind := range append([]core.Kind{configs.KindAgent}, core.Kinds()...) {
@@ -67,6 +69,9 @@ func (e *exam) configuration(context.Context) {
 	e.config, e.broken = config, err != nil
 	e.problems(configs.Problems(err), true)
 	e.problems(warnings, false)
+	if e.broken {
+		return
+	}
 	doc := e.configFile()
 	from := "the built-in defaults"
 	if doc != nil {
