@@ -168,7 +168,7 @@ func TestFactoryDefaults(t *testing.T) {
 		}
 	}
 	servers, err := configs.ReadFile(filepath.Join(p.Home, "mcp.json"))
-	if err != nil || compact(t, servers.JSON()) != `{"mcpServers":{}}` {
+	if err != nil || compact(t, servers.JSON()) != `{"$schema":"./schema/mcp.json","mcpServers":{}}` {
 		t.Errorf("mcp.json: %v", err)
 	}
 }

@@ -38,7 +38,10 @@ type streams struct {
 
 // commands lists the commands in the order of the help text.
 func commands() []command {
-	return []command{serveCommand(), toolsCommand(), callCommand(), doctorCommand(), installCommand(), trustCommand(), tokenCommand(), healthCommand(), versionCommand()}
+	return []command{
+		serveCommand(), toolsCommand(), callCommand(), doctorCommand(), initCommand(), installCommand(), trustCommand(), tokenCommand(),
+		schemaCommand(), completionCommand(), healthCommand(), versionCommand(),
+	}
 }
 
 func main() {
@@ -78,8 +81,11 @@ func dispatch(ctx context.Context, args []string, std streams) error {
 		printHelp(std.out)
 		return nil
 	}
-	if args[0] == "--version" {
+	switch args[0] {
+	case "--version":
 		args = []string{"version"}
+	case completing:
+		return complete(args[1:], std)
 	}
 	var names []string
 	for _, c := range commands() {

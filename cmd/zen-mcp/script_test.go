@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
 			return setClaude(e)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize, "chat": chat, "startentry": startEntry},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"lines": lines, "listsize": listSize, "chat": chat, "startentry": startEntry, "sametools": sameTools, "private": private},
 	})
 }
 
@@ -100,4 +101,32 @@ func startEntry(ts *testscript.TestScript, neg bool, args []string) {
 `)
 	cmd.Stdout, cmd.Stderr = ts.Stdout(), ts.Stderr()
 	ts.Check(cmd.Run())
+}
+
+// sameTools FILE FILE compares the tools of two answers of zen-mcp tools --json.
+func sameTools(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) != 2 || neg {
+		ts.Fatalf("usage: sametools file file")
+	}
+	var tools [2]struct{ Tools json.RawMessage }
+	for i, file := range args {
+		ts.Check(json.Unmarshal([]byte(ts.ReadFile(file)), &tools[i]))
+	}
+	if len(tools[0].Tools) < 1000 || !bytes.Equal(tools[0].Tools, tools[1].Tools) {
+		ts.Fatalf("%s and %s have different tools, or none", args[0], args[1])
+	}
+}
+
+// private FILE... checks that files and folders are their owner's alone.
+func private(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 || neg {
+		ts.Fatalf("usage: private file...")
+	}
+	for _, file := range args {
+		info, err := os.Stat(ts.MkAbs(file))
+		ts.Check(err)
+		if info.Mode().Perm()&0o077 != 0 {
+			ts.Fatalf("%s has mode %v", file, info.Mode())
+		}
+	}
 }

@@ -1,6 +1,7 @@
 // Package coretest is what implementers of core's interfaces prove themselves
-// with, [TestSource] for sources of capabilities and [Lint] for tools, and the
-// [Script] that stands in for a chat model.
+// with, [TestSource] for sources of capabilities, [Lint] for tools and
+// [TestSchema] for the JSON Schemas of files, and the [Script] that stands in for a
+// chat model.
 package coretest
 
 import (
