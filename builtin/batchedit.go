@@ -40,6 +40,7 @@ func batchEdit() core.Definition {
 		Title:       "Edit several places",
 		Description: "Replace several texts in a file by edit's rules: all of them, or nothing is changed.",
 		Hints:       core.Hints{Destructive: true},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in batchEditInput) (*core.Result, error) {
 		for i, r := range in.Replacements {
 			if err := r.check(); err != nil {

@@ -209,11 +209,16 @@ func (c *copier) link(ctx context.Context, src, dest core.Path) error {
 	return place(ctx, temp, dest)
 }
 
-// place moves what is finished to its name, or removes it.
+// place moves what is finished to its name, or removes it. The move is made or
+// refused, but not given up half way: then nobody would know which.
 func place(ctx context.Context, temp, dest core.Path) error {
-	err := temp.Rename(ctx, dest)
+	err := context.Cause(ctx)
+	whole := context.WithoutCancel(ctx)
+	if err == nil {
+		err = temp.Rename(whole, dest)
+	}
 	if err != nil {
-		temp.Remove(context.WithoutCancel(ctx))
+		temp.Remove(whole)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ func cwd() core.Definition {
 		Title:       "Working directory",
 		Description: "The working directory, where relative paths begin.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Pace:        core.PaceBrief,
 	}, func(_ context.Context, call *core.Call, _ struct{}) (*core.Result, error) {
 		return core.TextResult(call.Scope.Dir()), nil
 	})

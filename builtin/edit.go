@@ -31,6 +31,7 @@ func edit() core.Definition {
 		Title:       "Edit file",
 		Description: "Replace text in a file. oldText must match exactly one place, or nothing is changed; LF also matches CRLF.",
 		Hints:       core.Hints{Destructive: true},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in editInput) (*core.Result, error) {
 		r := replacement{in.OldText, in.NewText, in.IsReplaceAll}
 		if err := r.check(); err != nil {

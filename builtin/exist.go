@@ -24,6 +24,7 @@ func exist() core.Definition {
 		Title:       "Check existence",
 		Description: `Whether a path exists: "true" or "false".`,
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in existInput) (*core.Result, error) {
 		if strings.ContainsRune(in.Path, 0) {
 			return core.TextResult("false"), nil // no file can have such a name

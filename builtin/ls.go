@@ -16,6 +16,7 @@ func ls() core.Definition {
 		Title:       "List directory",
 		Description: "List the names in a directory as a JSON array.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in lsInput) (*core.Result, error) {
 		path, err := call.Scope.Path(in.Path)
 		if err != nil {

@@ -20,6 +20,7 @@ func mkdir() core.Definition {
 		Title:       "Make directory",
 		Description: "Create a directory.",
 		Hints:       core.Hints{},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in mkdirInput) (*core.Result, error) {
 		path, err := call.Scope.Path(in.Path)
 		if err != nil {

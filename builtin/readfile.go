@@ -41,6 +41,7 @@ func readFile() core.Definition {
 		Title:       "Read file",
 		Description: "Read a text file. Over 300 KB it needs a range.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
+		Pace:        core.PaceBrief,
 		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in readFileInput) (*core.Result, error) {
 		path, err := call.Scope.Path(in.Path)

@@ -27,6 +27,7 @@ func writeFile() core.Definition {
 		Title:       "Write file",
 		Description: "Create a text file or replace its whole content. Missing folders are made. To change a part, use edit.",
 		Hints:       core.Hints{Destructive: true, Idempotent: true},
+		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in writeFileInput) (*core.Result, error) {
 		real, unlock, err := lockFile(ctx, call.Scope, in.Path)
 		if err != nil {

@@ -28,19 +28,23 @@ func patience(size int64) time.Duration {
 // configuration, within [PathDeadline]. path is what the error names when it does
 // not come back. ctx ends the wait too.
 func Within[T any](ctx context.Context, path string, op func() (T, error)) (T, error) {
-	type outcome struct {
-		v   T
-		err error // has its words already
-	}
-	o, err := within(ctx, Path{Given: path}, PathDeadline, func() (outcome, error) {
+	a, err := within(ctx, Path{Given: path}, PathDeadline, func() (answer[T], error) {
 		v, err := op()
-		return outcome{v, err}, nil
+		return answer[T]{v, err}, nil
 	})
 	if err != nil {
-		return o.v, err
+		return a.v, err
 	}
-	return o.v, o.err
+	return a.v, a.err
 }
+
+// An answer is what an operation gave whose error has its words already.
+type answer[T any] struct {
+	v   T
+	err error
+}
+
+func (a answer[T]) discard() { release(a.v) }
 
 // on runs one operation on a path within the deadline, see [at].
 func on[T any](ctx context.Context, p Path, follow bool, op func(tree, string) (T, error)) (T, error) {
@@ -107,7 +111,8 @@ func (p Path) entry() (Path, error) {
 
 // within runs op and waits for it, for the end of ctx, or for the deadline. An
 // operation that does not come back keeps its goroutine and nothing else: what
-// it gives in the end is closed or discarded.
+// it gives in the end is closed or discarded. A call that has a [Host] leaves the
+// waiting to that: a goroutine for each operation costs more than most of them do.
 func within[T any](ctx context.Context, p Path, deadline time.Duration, op func() (T, error)) (T, error) {
 	type outcome struct {
 		v     T
@@ -117,6 +122,9 @@ func within[T any](ctx context.Context, p Path, deadline time.Duration, op func(
 	var zero T
 	if ctx.Err() != nil {
 		return zero, context.Cause(ctx)
+	}
+	if h := hostOf(ctx); h != nil {
+		return hosted(ctx, h, p, deadline, op)
 	}
 	done := make(chan outcome, 1)
 	go func() {
@@ -142,15 +150,23 @@ func within[T any](ctx context.Context, p Path, deadline time.Duration, op func(
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-timer.C:
-		err = &pathError{named(p.Given) + " did not answer within " + deadline.String() + "; is it on a disk that is away?", os.ErrDeadlineExceeded}
+		err = p.late(deadline)
 	}
-	go func() {
-		switch v := any((<-done).v).(type) {
-		case interface{ discard() }:
-			v.discard()
-		case io.Closer:
-			v.Close()
-		}
-	}()
+	go func() { release((<-done).v) }()
 	return zero, err
+}
+
+// late is the error of an operation on p that has not come back.
+func (p Path) late(deadline time.Duration) error {
+	return &pathError{named(p.Given) + " did not answer within " + deadline.String() + "; is it on a disk that is away?", os.ErrDeadlineExceeded}
+}
+
+// release lets go of what an operation gave that nobody waits for any more.
+func release(v any) {
+	switch v := v.(type) {
+	case interface{ discard() }:
+		v.discard()
+	case io.Closer:
+		v.Close()
+	}
 }

@@ -102,6 +102,10 @@ func (p Path) Lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+	if h := hostOf(ctx); h != nil { // whoever has it may be stuck
+		h.begin(p, PathDeadline)
+		defer h.end()
+	}
 	return p.scope.env.files.lock(ctx, real.Abs)
 }
 

@@ -326,9 +326,16 @@ func (k *keyedLocks) lock(ctx context.Context, key string) (unlock func(), err e
 			delete(k.locks, key)
 		}
 	}
+	unlock = func() { <-l.held; leave() }
 	select {
 	case l.held <- struct{}{}:
-		return func() { <-l.held; leave() }, nil
+		return unlock, nil
+	default:
+		Waits(ctx)
+	}
+	select {
+	case l.held <- struct{}{}:
+		return unlock, nil
 	case <-ctx.Done():
 		leave()
 		return nil, context.Cause(ctx)

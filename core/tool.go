@@ -23,6 +23,7 @@ type Tool struct {
 	Input       *jsonschema.Schema
 	Hints       Hints
 	Output      Output         // how much it may have to say
+	Pace        Pace           // how long a call takes, and where it may run
 	Meta        map[string]any // _meta in tools/list
 
 	// Run runs one call. Its error is for the model: it names the thing, says
@@ -38,6 +39,22 @@ type Hints struct {
 	Idempotent  bool // the same call again changes nothing more
 	OpenWorld   bool // reaches beyond this machine
 }
+
+// Pace says where a call may run: the goroutine that has received it, and must
+// soon receive the next one, is the place where a small one is quickest.
+type Pace int
+
+const (
+	// PaceLong is for calls that get a goroutine of their own.
+	PaceLong Pace = iota
+	// PaceBrief is for calls that are a few operations on files, one after the
+	// other on the calling goroutine. Before they wait for anything else, or for a
+	// disk to take data, they call [Waits].
+	PaceBrief
+	// PaceParks is for calls that besides that wait for another server, with what
+	// [ParkerOf] gives.
+	PaceParks
+)
 
 // A Call is one call of a tool.
 type Call struct {

@@ -125,6 +125,7 @@ func (s *Staged) Commit(ctx context.Context) (note string, err error) {
 	if err != nil {
 		return "", s.target.explain(err)
 	}
+	Waits(ctx)
 	sync := func() (struct{}, error) { return struct{}{}, s.Sync() }
 	if _, err = within(ctx, s.target, patience(size), sync); err != nil {
 		return "", err
@@ -196,6 +197,7 @@ func renameOver(t tree, from, to string) error {
 // where the folder takes no new files.
 func (p Path) WriteFile(ctx context.Context, data []byte) (info fs.FileInfo, note string, err error) {
 	deadline := patience(int64(len(data)))
+	Waits(ctx) // for the disk
 	s, err := within(ctx, p, deadline, func() (*Staged, error) { return p.stageData(data) })
 	if err != nil {
 		return nil, "", err

@@ -19,7 +19,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"go.opentelemetry.io/otel/trace"
 
 	"zenmcp/core"
@@ -123,7 +122,7 @@ func (s *Server) Close() error {
 // the client leaves, which is no error, or ctx ends.
 func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
 	a := s.agents[0]
-	short := &shortPath{agent: a, running: map[jsonrpc.ID]context.CancelCauseFunc{}}
+	short := newShortPath(a)
 	transport := *t
 	transport.Intercept = short.intercept
 	stdio := OpenStdio(ctx, &transport)

@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"zenmcp/core"
 	"zenmcp/core/rawjson"
 	"zenmcp/core/wire"
 )
@@ -24,17 +28,37 @@ type shortPath struct {
 	session atomic.Pointer[mcp.ServerSession] // nil until there is one
 
 	mu      sync.Mutex
-	running map[jsonrpc.ID]context.CancelCauseFunc
+	running map[jsonrpc.ID]*shortCall
+	clock   *time.Timer // see oversee
+	ticking bool
+}
+
+func newShortPath(a *agent) *shortPath {
+	p := &shortPath{agent: a, running: map[jsonrpc.ID]*shortCall{}}
+	p.clock = time.AfterFunc(overseeEvery, p.oversee)
+	p.clock.Stop()
+	return p
+}
+
+// A shortCall is a call that is answered on the short path.
+type shortCall struct {
+	*running
+	path     *shortPath
+	conn     *wire.Conn
+	id       jsonrpc.ID
+	ctx      context.Context
+	host     *core.Host // nil if the call has a goroutine of its own
+	answered atomic.Bool
 }
 
 // errCancelled is why a call ends that its client gives up.
 var errCancelled = errors.New("the client cancelled the call")
 
 // intercept is a [wire.Transport]'s Intercept.
-func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request) bool {
+func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func()) bool {
 	switch req.Method {
 	case "tools/call":
-		return p.call(conn, req)
+		return p.call(conn, req, readOn)
 	case "notifications/cancelled":
 		return p.cancel(req.Params)
 	}
@@ -42,7 +66,7 @@ func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request) bool {
 }
 
 // call runs a call if it is plain, and reports whether it is.
-func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request) bool {
+func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func()) bool {
 	session := p.session.Load()
 	if session == nil {
 		return false
@@ -55,8 +79,8 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request) bool {
 	if !ok {
 		return false
 	}
-	c := p.agent.shared
-	v, err := c.open()
+	client := p.agent.shared
+	v, err := client.open()
 	if err != nil {
 		return false
 	}
@@ -64,35 +88,92 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request) bool {
 	if !ok {
 		return false
 	}
-	run := &running{agent: p.agent, client: c, tool: tool, seen: p.agent.observed(params.name, params.arguments)}
+	c := &shortCall{
+		running: &running{agent: p.agent, client: client, tool: tool, seen: p.agent.observed(params.name, params.arguments)},
+		path:    p, conn: conn, id: req.ID,
+	}
 	if init.Capabilities != nil && init.Capabilities.Elicitation != nil {
-		run.elicit = func(ctx context.Context, question json.RawMessage) (json.RawMessage, error) {
+		c.elicit = func(ctx context.Context, question json.RawMessage) (json.RawMessage, error) {
 			return elicit(ctx, session, question)
 		}
 	}
-	ctx, cancel := context.WithCancelCause(c.ctx)
-	p.mu.Lock()
-	p.running[req.ID] = cancel
-	p.mu.Unlock()
-	go func() {
-		defer cancel(nil)
-		res := run.report(ctx, session, params.token)
-		p.mu.Lock()
-		delete(p.running, req.ID)
-		p.mu.Unlock()
-		if errors.Is(context.Cause(ctx), errCancelled) {
-			conn.Drop(req.ID)
-			return
-		}
-		answer := &jsonrpc.Response{ID: req.ID}
-		if members, err := encodeResult(res); err != nil {
-			answer.Error = err
-		} else if answer.Result, err = (&rawResult{members: members}).MarshalJSON(); err != nil {
-			answer.Error = err
-		}
-		_ = conn.Write(context.Background(), answer) // an error has ended the session
-	}()
+	c.ctx, c.cancel = context.WithCancelCause(client.ctx)
+	c.progress = newReporter(c.ctx, session, params.token)
+	if tool.Pace == core.PaceLong {
+		p.begin(c)
+		go c.do(c.ctx)
+		return true
+	}
+	c.host = core.NewHost(readOn)
+	p.begin(c)
+	if readOn != nil {
+		c.host.Run(c.ctx, tool.Pace, c.do)
+	} else {
+		go c.host.Run(c.ctx, tool.Pace, c.do)
+	}
 	return true
+}
+
+func (p *shortPath) begin(c *shortCall) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running[c.id] = c
+	if c.host != nil && !p.ticking {
+		p.ticking = true
+		p.clock.Reset(overseeEvery)
+	}
+}
+
+func (c *shortCall) do(ctx context.Context) {
+	defer c.cancel(nil)
+	c.finish(c.run(ctx, c.progress))
+}
+
+// finish answers, unless that is done already.
+func (c *shortCall) finish(res *core.Result) {
+	if !c.answered.CompareAndSwap(false, true) {
+		return
+	}
+	c.progress.close()
+	c.path.mu.Lock()
+	delete(c.path.running, c.id)
+	c.path.mu.Unlock()
+	if errors.Is(context.Cause(c.ctx), errCancelled) {
+		c.conn.Drop(c.id)
+		return
+	}
+	answer := &jsonrpc.Response{ID: c.id}
+	if members, err := encodeResult(res); err != nil {
+		answer.Error = err
+	} else if answer.Result, err = (&rawResult{members: members}).MarshalJSON(); err != nil {
+		answer.Error = err
+	}
+	_ = c.conn.Write(context.Background(), answer) // an error has ended the session
+}
+
+// overseeEvery is how often calls with a host are looked at: a part of the deadline that
+// their file operations have.
+const overseeEvery = core.PathDeadline / 10
+
+// oversee answers for calls with a host that are stuck in a file operation. One clock
+// serves all of them, and ticks only while there are any.
+func (p *shortPath) oversee() {
+	p.mu.Lock()
+	p.ticking = len(p.running) > 0
+	if p.ticking {
+		p.clock.Reset(overseeEvery)
+	}
+	calls := slices.Collect(maps.Values(p.running))
+	p.mu.Unlock()
+	for _, c := range calls {
+		if c.host == nil {
+			continue
+		}
+		if err := c.host.Overdue(time.Now()); err != nil {
+			c.cancel(err)
+			c.finish(core.ErrorResult(err))
+		}
+	}
 }
 
 // cancel ends a call of ours; others are the SDK's to end.
@@ -108,10 +189,10 @@ func (p *shortPath) cancel(params json.RawMessage) bool {
 		return false
 	}
 	p.mu.Lock()
-	cancel, ours := p.running[id]
+	c, ours := p.running[id]
 	p.mu.Unlock()
 	if ours {
-		cancel(errCancelled)
+		c.cancel(errCancelled)
 	}
 	return ours
 }

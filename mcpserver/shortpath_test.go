@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"zenmcp/core"
 	"zenmcp/core/wire"
@@ -55,6 +57,63 @@ func TestCancelledCallGetsNoAnswer(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestStuckCall: a call that runs where the client's messages are read is stuck in
+// a file operation. It keeps nobody from being served, it is answered in time, and
+// what it says in the end is not sent.
+func TestStuckCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		back := make(chan struct{})
+		stuck := define("stuck", func(ctx context.Context, _ *core.Call, _ string) (*core.Result, error) {
+			_, err := core.Within(ctx, "far/away", func() (string, error) { <-back; return "", nil })
+			return nil, err
+		})
+		stuck.Pace = core.PaceBrief
+		a := newTestServer(t, tools{stuck, echo()}).agents[0]
+		short := newShortPath(a)
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		stdio := openStdio(t.Context(), &wire.Transport{In: in, Out: out, Intercept: short.intercept})
+		session, err := a.mcp.Connect(t.Context(), stdio, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		short.session.Store(session)
+		lines := bufio.NewReader(fromServer)
+		send := func(message string) { io.WriteString(toServer, message+"\n") }
+		want := func(want string) {
+			t.Helper()
+			if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, want) {
+				t.Fatalf("got %q, %v; want %q", line, err, want)
+			}
+		}
+		send(initialize)
+		want(`"id":0,"result"`)
+		begun := time.Now()
+		send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stuck","arguments":{"text":""},"_meta":{"progressToken":"t"}}}`)
+		send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"next"}}}`)
+		want(`"id":2,"result"`)
+		if took := time.Since(begun); took > 3*time.Millisecond {
+			t.Errorf("the next call waited for %v", took)
+		}
+		for next, _ := lines.Peek(60); strings.Contains(string(next), "notifications/progress"); next, _ = lines.Peek(60) {
+			want("running for")
+		}
+		want(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\"far/away\" did not answer within 10s; is it on a disk that is away?"}],"isError":true}}`)
+		if took := time.Since(begun); took > core.PathDeadline+overseeEvery+time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		close(back)
+		send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"same id"}}}`)
+		want(`"text":"same id"`)
+		toServer.Close()
+		stdio.cancel(nil)
+		fromServer.Close()
+		session.Wait()
+		a.server.Close()
+	})
 }
 
 func TestPlainCalls(t *testing.T) {

@@ -63,7 +63,7 @@ var homes = map[string][]string{
 	"github.com/tailscale/hujson":            {"configs", "configs/clients"},
 	"golang.org/x/oauth2":                    {"loaders/mcps"},
 	"golang.org/x/image":                     {"builtin"},
-	"golang.org/x/sys":                       {"core", "core/proc", "mcpserver"},
+	"golang.org/x/sys":                       {"core", "core/proc", "core/wire", "mcpserver"},
 	"golang.org/x/time":                      {"mcpserver"},
 	"golang.org/x/text":                      {"builtin", "core"},
 

@@ -127,17 +127,23 @@ func unquote(raw []byte) (string, bool) {
 }
 
 // JoinMembers is the inverse of [Members]: an object without insignificant blanks.
-func JoinMembers(members []Member) json.RawMessage {
-	out := []byte{'{'}
+func JoinMembers(members []Member) json.RawMessage { return AppendMembers(nil, members) }
+
+// AppendMembers appends to dst what [JoinMembers] gives.
+func AppendMembers(dst []byte, members []Member) []byte {
+	size := 2
+	for _, m := range members {
+		size += len(m.Name) + len(m.Value) + 4
+	}
+	dst = append(slices.Grow(dst, size), '{')
 	for i, m := range members {
 		if i > 0 {
-			out = append(out, ',')
+			dst = append(dst, ',')
 		}
-		out = AppendString(out, m.Name)
-		out = append(out, ':')
-		out = append(out, m.Value...)
+		dst = append(AppendString(dst, m.Name), ':')
+		dst = append(dst, m.Value...)
 	}
-	return append(out, '}')
+	return append(dst, '}')
 }
 
 // JoinElements is the inverse of [Elements].

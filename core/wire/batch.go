@@ -32,7 +32,8 @@ func (b *batch) array() []byte {
 }
 
 // acceptBatch handles a line that is an array.
-func (c *Conn) acceptBatch(line []byte) {
+func (r *reader) acceptBatch(line []byte) {
+	c := r.conn
 	members, bad := split(line)
 	switch {
 	case bad != nil:
@@ -61,7 +62,7 @@ func (c *Conn) acceptBatch(line []byte) {
 		c.sendLater(b.array())
 	}
 	for _, msg := range msgs {
-		c.deliver(msg)
+		r.deliver(msg, false)
 	}
 }
 

@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,8 +22,9 @@ var (
 // A Conn is one connection over a pair of streams. It implements mcp.Connection;
 // its methods may be called concurrently.
 //
-// One goroutine reads and decodes. It never writes: a peer that does not read its
-// answers must not keep us from seeing its cancellations and its end.
+// One goroutine at a time reads and decodes, see [reader]. It never waits for the
+// peer to take something: one that does not read its answers must not keep us from
+// seeing its cancellations and its end.
 type Conn struct {
 	opts    Transport
 	msgs    chan jsonrpc.Message
@@ -33,10 +34,14 @@ type Conn struct {
 	done    chan struct{} // closed when the session is over
 	err     error         // why; set before done is closed
 
+	reader atomic.Pointer[reader] // that is in charge
+	relief relief
+
 	// writing is held, by a value in it, during a write to Out. It is no mutex, so
 	// that one can stop waiting for it when a writer is stuck.
 	writing chan struct{}
-	buf     []byte // of the writer
+	buf     []byte           // of the writer
+	now     func([]byte) int // see openNow
 
 	mu       sync.Mutex // guards what follows; never held during input or output
 	calls    map[jsonrpc.ID]call
@@ -131,69 +136,6 @@ func (c *Conn) end(err error) {
 
 // ended reports whether the session is over.
 func (c *Conn) ended() bool { return c.Err() != nil }
-
-// readLoop takes In apart until it ends.
-func (c *Conn) readLoop() {
-	defer close(c.drained)
-	lines := newLineReader(c.opts.In, c.opts.MaxLine)
-	for first := true; ; first = false {
-		line, err := lines.next()
-		if c.ended() {
-			if c.opts.Peer && (err == nil || errors.Is(err, errTooLong)) {
-				io.Copy(io.Discard, c.opts.In)
-			}
-			return
-		}
-		if first {
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
-		}
-		if errors.Is(err, errTooLong) {
-			c.refuse(line, invalidFault(nil, "line longer than the limit of %d bytes", c.opts.MaxLine))
-			continue
-		}
-		c.accept(bytes.Trim(line, " \t\r"))
-		if err != nil {
-			c.inputEnded(err)
-			return
-		}
-	}
-}
-
-// accept handles one line.
-func (c *Conn) accept(line []byte) {
-	if len(line) == 0 {
-		return
-	}
-	if line[0] == '[' {
-		c.acceptBatch(line)
-		return
-	}
-	msg, bad := decode(line)
-	if bad != nil {
-		c.refuse(line, bad)
-		return
-	}
-	if req, ok := msg.(*jsonrpc.Request); ok && !c.register(req, nil) {
-		c.refuse(line, duplicateFault(req))
-		return
-	}
-	c.deliver(msg)
-}
-
-// deliver hands a message on.
-func (c *Conn) deliver(msg jsonrpc.Message) {
-	if req, ok := msg.(*jsonrpc.Request); ok && c.opts.Intercept != nil && c.opts.Intercept(c, req) {
-		return
-	}
-	if c.opts.Deliver != nil {
-		c.opts.Deliver(msg)
-		return
-	}
-	select {
-	case c.msgs <- msg:
-	case <-c.done:
-	}
-}
 
 // register notes a call that will be answered. It returns false if a call with
 // the same ID is still without an answer: the SDK would drop the second one in

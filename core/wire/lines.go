@@ -30,6 +30,7 @@ type lineReader struct {
 	limit int    // longest line in bytes, without its end
 	buf   []byte // buf[start:] is read and not yet given out
 	start int
+	begun bool  // the first line was given out
 	err   error // from r, to be reported once buf is used up
 }
 
@@ -37,11 +38,21 @@ func newLineReader(r io.Reader, limit int) *lineReader {
 	return &lineReader{r: r, limit: limit, buf: make([]byte, 0, startSize)}
 }
 
-// next returns the next line without its line feed; the caller may keep it. The
-// last line may come with the error that ended the stream, io.EOF at its end.
+// next returns the next line without its line feed, the first one also without a
+// byte order mark; the caller may keep it. The last line may come with the error that ended the stream, io.EOF at its end.
 // errTooLong comes with the first bytes of the line, valid until the next call,
 // and does not end the stream.
 func (l *lineReader) next() ([]byte, error) {
+	line, err := l.cut()
+	if !l.begun {
+		l.begun = true
+		line = bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return line, err
+}
+
+// cut is next for any line.
+func (l *lineReader) cut() ([]byte, error) {
 	scanned := l.start
 	for {
 		if i := bytes.IndexByte(l.buf[scanned:], '\n'); i >= 0 {

@@ -69,9 +69,13 @@ type Transport struct {
 
 	// Intercept, if set, is shown every call and notification before the SDK is,
 	// in the order of arrival, and returns true for those it takes over. A call
-	// that it takes is answered with [Conn.Write]. It is called by the goroutine
-	// that reads, so it must be quick; a call is to be run by another goroutine.
-	Intercept func(c *Conn, req *jsonrpc.Request) bool
+	// that it takes is answered with [Conn.Write].
+	//
+	// It may run a call itself, on the goroutine that reads, which spares a small
+	// call most of its cost. After a millisecond or two another goroutine reads on;
+	// one that is about to wait calls readOn, and nobody waits with it. readOn is
+	// nil for a member of a batch, and then a call is to be run elsewhere.
+	Intercept func(c *Conn, req *jsonrpc.Request, readOn func()) bool
 
 	// Deliver, if set, gets every message in place of [Conn.Read], which then only
 	// waits for the end. It is called by the goroutine that reads, so it must be
@@ -108,6 +112,14 @@ func (t *Transport) Open() *Conn {
 	if c.opts.EOFGrace == 0 {
 		c.opts.EOFGrace = DefaultEOFGrace
 	}
-	go c.readLoop()
+	widen(c.opts.In)
+	widen(c.opts.Out)
+	c.now = openNow(c.opts.Out)
+	c.relief.conn = c
+	c.relief.clock = time.AfterFunc(time.Hour, c.relief.tick)
+	c.relief.clock.Stop()
+	first := &reader{conn: c, lines: newLineReader(c.opts.In, c.opts.MaxLine)}
+	c.reader.Store(first)
+	go first.loop()
 	return c
 }

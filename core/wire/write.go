@@ -40,6 +40,54 @@ func (c *Conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	return c.send(ctx, func(buf []byte) ([]byte, error) { return appendLine(buf, resp) })
 }
 
+// Post is Write of a message that is no answer, by a goroutine of its own if need
+// be: it never waits for the peer to take the message. failed is told the error of
+// such a write, at most once.
+func (c *Conn) Post(ctx context.Context, msg jsonrpc.Message, failed func(error)) {
+	if c.now != nil {
+		select {
+		case c.writing <- struct{}{}:
+			rest, err := c.writeNow(msg)
+			if err != nil {
+				failed(err)
+			}
+			if len(rest) == 0 {
+				<-c.writing
+				return
+			}
+			go func() {
+				defer func() { <-c.writing }()
+				if err := c.write(rest); err != nil {
+					failed(err)
+				}
+			}()
+			return
+		default: // somebody else is writing
+		}
+	}
+	go func() {
+		if err := c.Write(ctx, msg); err != nil {
+			failed(err)
+		}
+	}()
+}
+
+// writeNow writes what the stream takes of a message without waiting, and returns
+// the rest. The caller holds c.writing.
+func (c *Conn) writeNow(msg jsonrpc.Message) (rest []byte, err error) {
+	buf, err := appendLine(c.buf[:0], msg)
+	if err != nil {
+		return nil, err
+	}
+	rest = buf[c.now(buf):]
+	if len(rest) == 0 && cap(buf) <= keepSize {
+		c.buf = buf
+	} else {
+		c.buf = nil
+	}
+	return rest, nil
+}
+
 // answered forgets the call that resp answers. That comes before the write: the
 // peer may use the ID again as soon as it has the answer.
 func (c *Conn) answered(resp *jsonrpc.Response) (in call, known bool) {
@@ -100,17 +148,23 @@ func (c *Conn) send(ctx context.Context, fill func([]byte) ([]byte, error)) erro
 	if cap(buf) <= keepSize {
 		c.buf = buf
 	}
-	if _, err := c.opts.Out.Write(buf); err != nil {
-		if c.ended() {
-			return mcp.ErrConnectionClosed
-		}
-		err = fmt.Errorf("writing: %w", err)
-		if !c.opts.Peer {
-			c.end(err)
-		}
-		return err
+	return c.write(buf)
+}
+
+// write writes to Out. The caller holds c.writing.
+func (c *Conn) write(buf []byte) error {
+	_, err := c.opts.Out.Write(buf)
+	switch {
+	case err == nil:
+		return nil
+	case c.ended():
+		return mcp.ErrConnectionClosed
 	}
-	return nil
+	err = fmt.Errorf("writing: %w", err)
+	if !c.opts.Peer {
+		c.end(err)
+	}
+	return err
 }
 
 // sendLater has a line written by another goroutine, for the one that reads.

@@ -124,6 +124,7 @@ func (s *session) converse(ctx context.Context, r *request) (json.RawMessage, er
 		if need == nil {
 			return result, nil
 		}
+		core.Waits(ctx) // for a user
 		if len(need.requests) == 0 {
 			if busy++; busy == maxBusy {
 				return nil, errors.New("the server is busy; try again later")

@@ -261,6 +261,10 @@ func (l *httpLink) send(ctx context.Context, msg jsonrpc.Message, r *request) er
 	return x.run(ctx, body, l.requestHeader(r))
 }
 
+func (l *httpLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
+	apart(func() error { return l.send(ctx, msg, r) }, failed)
+}
+
 func (l *httpLink) requestHeader(r *request) http.Header {
 	h := l.header()
 	h.Set("Content-Type", "application/json")

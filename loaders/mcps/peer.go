@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -23,6 +24,9 @@ type link interface {
 	// send carries one message to the server. For a request it may block until
 	// the answer has been delivered, and ends soon after ctx does.
 	send(ctx context.Context, msg jsonrpc.Message, r *request) error
+	// post is send for a caller that does not wait, not even for a server that does
+	// not read. failed is told of an error, at most once.
+	post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error))
 	// ready says which revision is spoken from now on: "" before a handshake.
 	ready(version string)
 	// abandon tells the server that nobody waits for the call any more.
@@ -63,6 +67,7 @@ type peer struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[int64]*pending
+	watch watch
 	err   error         // why the connection is over; set before done is closed
 	done  chan struct{} // closed when it is over
 
@@ -71,17 +76,20 @@ type peer struct {
 }
 
 func newPeer(other func(*jsonrpc.Request, *pending)) *peer {
-	return &peer{other: other, calls: map[int64]*pending{}, done: make(chan struct{})}
+	p := &peer{other: other, calls: map[int64]*pending{}, done: make(chan struct{})}
+	p.watch.calls = p.open
+	return p
 }
 
 // A pending is a call on its way.
 type pending struct {
-	id  int64
-	req *request
-	ctx context.Context // ends with the call
+	id     int64
+	req    *request
+	ctx    context.Context // ends with the call
+	limits limits
 
-	wake chan struct{}
-	mu   sync.Mutex
+	core.Parker // of the caller; it is unparked when there are events
+	mu          sync.Mutex
 	// events are what came for the call, in the order of the wire. The caller's
 	// own goroutine takes them, so progress cannot be overtaken by the result,
 	// and a caller that is slow delays nobody else.
@@ -89,9 +97,11 @@ type pending struct {
 	waiting int // elicitations that the user has not answered yet
 }
 
-// An event is progress, a sign of life, or the end of a call.
+// An event is progress, a sign of life, the end of a call, or that it may have
+// reached a limit.
 type event struct {
 	progress *core.Progress
+	expired  bool
 	end      bool
 	result   json.RawMessage
 	err      error
@@ -106,10 +116,7 @@ func (c *pending) push(e event) {
 		c.events = append(c.events, e)
 	}
 	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.Unpark()
 }
 
 func (c *pending) take() []event {
@@ -180,13 +187,7 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 		return nil, err
 	}
 	msg := &jsonrpc.Request{ID: requestID(c.id), Method: r.method, Params: r.params(c.id)}
-	// A goroutine of its own, since a server that does not read must not keep
-	// the caller from giving up.
-	go func() {
-		if err := p.link.send(ctx, msg, r); err != nil {
-			p.fail(c.id, err)
-		}
-	}()
+	p.link.post(ctx, msg, r, func(err error) { p.fail(c.id, err) })
 	result, err := c.wait(p)
 	if p.forget(c.id) {
 		p.abandon(c.id, err)
@@ -201,7 +202,8 @@ func (p *peer) register(ctx context.Context, r *request) (*pending, error) {
 		return nil, &lostError{cause: p.err}
 	}
 	p.last++
-	c := &pending{id: p.last, req: r, ctx: ctx, wake: make(chan struct{}, 1)}
+	c := &pending{id: p.last, req: r, ctx: ctx, Parker: core.ParkerOf(ctx)}
+	c.limits.start(r)
 	p.calls[c.id] = c
 	return c, nil
 }
@@ -259,36 +261,50 @@ func (p *peer) settle(d time.Duration) {
 
 // wait takes the call's events until its end.
 func (c *pending) wait(p *peer) (json.RawMessage, error) {
-	limits := newLimits(c.req)
-	defer limits.stop()
+	p.watch.over(c)
+	defer context.AfterFunc(c.ctx, c.Unpark)()
 	for {
-		select {
-		case <-c.wake:
-			for _, e := range c.take() {
-				if e.end {
-					return e.result, e.err
-				}
-				if e.progress != nil && c.ctx.Err() == nil {
-					c.req.progress(*e.progress)
-				}
+		lost := p.reason() // before the events: what was read before the end counts
+		for _, e := range c.take() {
+			if e.end {
+				return e.result, e.err
 			}
-			limits.restart()
-		case <-limits.expired():
-			if err := limits.check(c); err != nil {
-				return nil, err
-			}
-		case <-c.ctx.Done():
-			return nil, context.Cause(c.ctx)
-		case <-p.done:
-			// What was read before the end counts.
-			for _, e := range c.take() {
-				if e.end {
-					return e.result, e.err
+			if e.expired {
+				if err := c.limits.check(c); err != nil {
+					return nil, err
 				}
+				p.watch.over(c)
+				continue
 			}
-			return nil, &lostError{cause: p.err, sent: true}
+			c.limits.restart()
+			if e.progress != nil && c.ctx.Err() == nil {
+				c.req.progress(*e.progress)
+			}
 		}
+		switch {
+		case c.ctx.Err() != nil:
+			return nil, context.Cause(c.ctx)
+		case lost != nil:
+			return nil, &lostError{cause: lost, sent: true}
+		}
+		c.Park()
 	}
+}
+
+// open lists the calls without an answer.
+func (p *peer) open() []*pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.calls))
+}
+
+// apart sends on a goroutine of its own.
+func apart(send func() error, failed func(error)) {
+	go func() {
+		if err := send(); err != nil {
+			failed(err)
+		}
+	}()
 }
 
 // params joins the members of params and of _meta.
@@ -406,9 +422,14 @@ func (p *peer) fail(id int64, err error) {
 func (p *peer) lose(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err = err
-		close(p.done)
+	if p.err != nil {
+		return
+	}
+	p.err = err
+	close(p.done)
+	p.watch.stop()
+	for _, c := range p.calls {
+		go c.Unpark() // each may want to connect anew
 	}
 }
 

@@ -198,7 +198,9 @@ type slot struct {
 	closed   bool
 	current  *session
 	starting *start
-	idle     *time.Timer
+	idle     *time.Timer // that looks whether the session is idle; nil before the first
+	idleSet  bool
+	lastUse  time.Time
 	closers  sync.WaitGroup // sessions that are being closed
 
 	// The breaker. A server that does not start, or ends as soon as it has, is
@@ -238,7 +240,6 @@ func (sl *slot) acquire(ctx context.Context, server *Server, ask bool) (*session
 		}
 		if s := sl.usable(server); s != nil {
 			s.running++
-			sl.stopTimer()
 			return s, nil
 		}
 		if sl.starting == nil {
@@ -267,6 +268,7 @@ func (sl *slot) usable(server *Server) *session {
 	case !s.server.same(server):
 		sl.pool.log.Info("the entry of an MCP server has changed; connecting anew", "mcp_server", sl.name)
 		sl.current, sl.failures, sl.retryAt = nil, 0, time.Time{}
+		sl.stopTimer()
 		s.retired = true
 		if s.running == 0 {
 			sl.closeLater(s)
@@ -324,7 +326,7 @@ func (sl *slot) begin(server *Server, ask bool) {
 			sl.closeLater(s)
 		default:
 			sl.current = s
-			sl.startTimer(s)
+			sl.used(s)
 			go sl.watch(s)
 		}
 	}()
@@ -336,6 +338,7 @@ var errNobodyWaits = errors.New("nobody waits for the start any more")
 func (sl *slot) await(ctx context.Context, st *start) error {
 	st.waiting++
 	sl.mu.Unlock()
+	core.Waits(ctx)
 	var err error
 	select {
 	case <-st.done:
@@ -372,32 +375,52 @@ func (sl *slot) release(s *session) {
 	if s.retired {
 		sl.closeLater(s)
 	} else if sl.current == s {
-		sl.startTimer(s)
+		sl.used(s)
 	}
 }
 
-// startTimer stops the server when it has been idle for long. Calls that run
-// keep it from being started at all (B61).
-func (sl *slot) startTimer(s *session) {
-	sl.stopTimer()
-	limit := s.server.IdleTimeout
-	if limit <= 0 {
+// used notes that a session is not called any more, and has it stopped when that
+// stays so for long. Calls that run keep it from being stopped at all (B61). The
+// timer is not set anew for each call, which would wake a thread each time.
+func (sl *slot) used(s *session) {
+	sl.lastUse = time.Now()
+	if limit := s.server.IdleTimeout; limit > 0 && !sl.idleSet {
+		sl.lookIn(limit)
+	}
+}
+
+func (sl *slot) lookIn(d time.Duration) {
+	sl.idleSet = true
+	if sl.idle == nil {
+		sl.idle = time.AfterFunc(d, sl.look)
+	} else {
+		sl.idle.Reset(d)
+	}
+}
+
+// look is called by the timer.
+func (sl *slot) look() {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	sl.idleSet = false
+	s := sl.current
+	if s == nil || s.running > 0 {
 		return
 	}
-	sl.idle = time.AfterFunc(limit, func() {
-		sl.mu.Lock()
-		defer sl.mu.Unlock()
-		if sl.current == s && s.running == 0 {
-			sl.pool.log.Info("stopping an MCP server that was idle", "mcp_server", sl.name, "after", limit)
-			sl.current, sl.failures = nil, 0
-			sl.closeLater(s)
-		}
-	})
+	limit := s.server.IdleTimeout
+	if left := limit - time.Since(sl.lastUse); left > 0 {
+		sl.lookIn(left)
+		return
+	}
+	sl.pool.log.Info("stopping an MCP server that was idle", "mcp_server", sl.name, "after", limit)
+	sl.current, sl.failures = nil, 0
+	sl.closeLater(s)
 }
 
 func (sl *slot) stopTimer() {
 	if sl.idle != nil {
 		sl.idle.Stop()
+		sl.idleSet = false
 	}
 }
 

@@ -29,6 +29,9 @@ func (l *fakeLink) send(_ context.Context, msg jsonrpc.Message, _ *request) erro
 	}
 	return nil
 }
+func (l *fakeLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
+	apart(func() error { return l.send(ctx, msg, r) }, failed)
+}
 
 func (l *fakeLink) ready(string)                                 {}
 func (l *fakeLink) abandon(context.Context, int64, string) error { return nil }

@@ -254,6 +254,10 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	return nil
 }
 
+func (l *sseLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
+	apart(func() error { return l.send(ctx, msg, r) }, failed)
+}
+
 func (l *sseLink) abandon(ctx context.Context, id int64, reason string) error {
 	return l.send(ctx, cancelled(id, reason), nil)
 }

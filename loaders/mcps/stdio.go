@@ -144,10 +144,22 @@ func (l *stdioLink) lastWords() string {
 
 func (l *stdioLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) error {
 	if err := l.conn.Write(ctx, msg); err != nil && ctx.Err() == nil {
-		return &lostError{cause: errors.New("the server has ended")} // how, the reader finds out
+		return errServerEnded
 	}
 	return nil
 }
+
+func (l *stdioLink) post(ctx context.Context, msg jsonrpc.Message, _ *request, failed func(error)) {
+	l.conn.Post(ctx, msg, func(error) {
+		if ctx.Err() == nil {
+			failed(errServerEnded)
+		}
+	})
+}
+
+// errServerEnded is why nothing can be written to a child. How it ended, the
+// reader finds out.
+var errServerEnded = &lostError{cause: errors.New("the server has ended")}
 
 func (l *stdioLink) ready(string) {}
 

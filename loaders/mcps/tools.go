@@ -67,6 +67,7 @@ func (t *toolset) definition(name string) core.Definition {
 			}, "server", "tool"),
 			Hints:  core.Hints{Destructive: true, OpenWorld: true},
 			Output: core.OutputLong,
+			Pace:   core.PaceParks,
 		}, t.call)
 	default:
 		return core.Define(core.Tool{
@@ -79,6 +80,7 @@ func (t *toolset) definition(name string) core.Definition {
 			}, "server", "uri"),
 			Hints:  core.Hints{ReadOnly: true, Idempotent: true, OpenWorld: true},
 			Output: core.OutputLong,
+			Pace:   core.PaceParks,
 		}, t.read)
 	}
 }

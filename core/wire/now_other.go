@@ -1,0 +1,6 @@
+//go:build !unix
+
+package wire
+
+// openNow would return a function that writes what a stream takes without waiting.
+func openNow(any) func(b []byte) int { return nil }
