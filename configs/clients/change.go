@@ -2,10 +2,12 @@ package clients
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"unicode"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -154,7 +156,7 @@ func (i Installer) Install(c Client, s Server, force bool) (*Change, error) {
 		return func(d document) ([]byte, error) { return d.set(value, append([]string{c.section, s.Name}, path...)...) }
 	}
 	switch {
-	case found && old.Ours() && old.Command == s.Command && reflect.DeepEqual(old.Args, s.Args):
+	case found && old.Ours() && old.Command == s.Command && slices.Equal(old.Args, s.Args):
 		change.after = f.text
 		return change, nil
 	case found && old.Ours():
@@ -165,7 +167,18 @@ func (i Installer) Install(c Client, s Server, force bool) (*Change, error) {
 	default:
 		change.after, err = f.changed(c, s.Name, set(c.entry(s)))
 	}
-	return change, err
+	if err != nil {
+		return nil, err
+	}
+	now, err := c.format.parse(f.Path, bytes.TrimPrefix(change.after, bom))
+	if err != nil {
+		return nil, err
+	}
+	value, _ := lookup(now.value(), c.section, s.Name)
+	if e := c.entryOf(s.Name, value); e.Command != s.Command || !slices.Equal(e.Args, s.Args) {
+		return nil, f.problem(c, s.Name, errors.New("is there more than once; keep one of them"))
+	}
+	return change, nil
 }
 
 func runs(e Entry) string {

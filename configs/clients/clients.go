@@ -92,7 +92,7 @@ func All() []Client {
 			format: tomlFormat{}, section: "mcp_servers", command: "command", entry: plainEntry, files: codex,
 		},
 		{
-			Name: "gemini", Title: "Gemini CLI", Restart: "start a new session; /mcp shows the server",
+			Name: "gemini", Title: "Gemini CLI", Restart: "start a new session in a folder that it trusts; /mcp shows the server",
 			// Names over 63 characters are cut: docs/tools/mcp-server.md of google-gemini/gemini-cli.
 			Limits: Limits{Prefix: "mcp_NAME_", NameLength: 63},
 			format: jsonFormat{}, section: "mcpServers", command: "command", entry: plainEntry, files: gemini,

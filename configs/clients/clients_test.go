@@ -132,6 +132,21 @@ func TestReplacedThenEdited(t *testing.T) {
 	})
 }
 
+// TestUndoWithoutRecord: where the record of the change is lost, undo takes away an
+// entry of ours, and nothing else.
+func TestUndoWithoutRecord(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, i Installer, c Client) {
+		before := other(t, i, c, "first")
+		install(t, i, c, server, false)
+		i.State = t.TempDir()
+		undo(t, i, c)
+		if got := content(t, c, i.System); got != before {
+			t.Errorf("undone:\n%s\nwas\n%s", got, before)
+		}
+	})
+}
+
 // TestUpdate: an entry of ours gets the new flags and keeps what the user has
 // added; undo goes back to before the first time.
 func TestUpdate(t *testing.T) {
@@ -192,6 +207,7 @@ func TestBroken(t *testing.T) {
 		{"gemini", "{\"mcpServers\": {}} x", ":1:20: "},
 		{"zed", "{'a': 1}", ":1:2: unexpected '; text and names stand in double quotes"},
 		{"vscode", "\xff\xfe{\x00", ":1:1: is UTF-16 text; save it as UTF-8"},
+		{"cursor", `{"mcpServers": {"zen": {"command": "a"}, "zen": {"command": "b"}}}`, ":1:1: mcpServers.zen: is there more than once; keep one of them"},
 		{"codex", "a = 1\nb = \n", ":2:"},
 		{"codex", "a = 1\na = 2\n", ":2:"},
 		{"codex", "mcp_servers = {a = {command = \"a\"}}\n", "mcp_servers.zen: is written in a way that cannot be changed without touching the rest"},

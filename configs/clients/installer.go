@@ -72,29 +72,30 @@ func (i Installer) Undo(c Client, name string) (*Change, error) {
 	case !entry.Ours():
 		return nil, f.problem(c, name, fmt.Errorf("is not an entry of zen-mcp%s, and stays", runs(entry)))
 	}
-	change.after, err = f.changed(c, name, takeBack(c, name, backup))
+	if recorded {
+		change.after, err = f.changed(c, name, takeBack(c, name, backup))
+	} else {
+		change.after, err = f.changed(c, name, func(d document) ([]byte, error) { return d.remove(c.section, name) })
+	}
 	return change, err
 }
 
 // takeBack puts the entry of the backup in the place of ours, or takes ours away,
-// and the section with it if the backup has none.
+// and the section with it if there was none and nothing else is in it.
 func takeBack(c Client, name string, backup []byte) edit {
 	return func(d document) ([]byte, error) {
 		text := bytes.TrimPrefix(backup, bom)
 		old, err := c.format.parse("", text)
-		if err != nil || backup == nil {
+		if err != nil {
 			return d.remove(c.section, name)
 		}
 		if at, ok := old.span(c.section, name); ok {
 			return d.set(fragment(text[at.start:at.end]), c.section, name)
 		}
+		_, had := lookup(old.value(), c.section)
 		section, _ := lookup(d.value(), c.section)
-		if servers, _ := section.(map[string]any); len(servers) == 1 {
-			if _, ok := old.span(c.section); !ok {
-				if text, err := d.remove(c.section); err == nil {
-					return text, nil
-				}
-			}
+		if servers, _ := section.(map[string]any); len(servers) == 1 && !had {
+			return d.remove(c.section)
 		}
 		return d.remove(c.section, name)
 	}

@@ -152,11 +152,14 @@ func (d *tomlDocument) remove(path ...string) ([]byte, error) {
 		return nil, errStyle
 	}
 	// The empty line that divided the table from what was before it goes as well.
-	before := d.text[:at.start]
-	blank := bytes.TrimRight(before, "\r\n")
-	after := bytes.TrimSpace(d.text[at.end:lineEnd(d.text, at.end)])
-	if nl := newline(d.text); len(before)-len(blank) >= 2*len(nl) && len(after) == 0 {
+	nl, before := newline(d.text), d.text[:at.start]
+	next := d.text[at.end:lineEnd(d.text, at.end)]
+	switch {
+	case len(bytes.TrimSpace(next)) > 0:
+	case len(before)-len(bytes.TrimRight(before, "\r\n")) >= 2*len(nl):
 		at.start -= len(nl)
+	case at.start == 0:
+		at.end += len(next)
 	}
 	return splice(d.text, at, ""), nil
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -26,6 +27,12 @@ type yamlDocument struct {
 func (yamlFormat) parse(file string, text []byte) (document, error) {
 	// The parser counts a line end of two bytes twice behind comments.
 	plain := bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n"))
+	if !utf8.Valid(text) {
+		return nil, problem(file, plain, 0, errors.New("is not UTF-8 text"))
+	}
+	if i := bytes.IndexByte(plain, '\r'); i >= 0 {
+		return nil, problem(file, plain, i, errors.New("a carriage return stands alone here; lines end with LF or CR LF"))
+	}
 	tree, err := parser.ParseBytes(plain, 0)
 	d := &yamlDocument{file: file, text: text, all: map[string]any{}}
 	if err == nil {
@@ -156,7 +163,10 @@ func (d *yamlDocument) set(value any, path ...string) ([]byte, error) {
 		return nil, errStyle
 	}
 	at, _ := d.span(path[:len(path)-len(missing)]...)
-	rest := yamlNothing.ReplaceAllString(string(d.text[at.start:at.end]), "") // a comment, perhaps
+	rest := yamlNothing.ReplaceAllString(string(d.text[at.start:at.end]), "")
+	if left := strings.TrimSpace(rest); left != "" && left[0] != '#' { // a comment may stay; a tag would be of the new value
+		return nil, errStyle
+	}
 	return splice(d.text, at, rest+d.render(object{{missing[0], value}}, pair.Key.GetToken().Position.Column-1)), nil
 }
 
