@@ -20,6 +20,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
+// top is where a release is made.
+var top = filepath.Join("..", "..", "..")
+
 func read(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", name))
@@ -54,6 +57,11 @@ func TestGoreleaser(t *testing.T) {
 	}
 	if len(p.SBOMs) == 0 {
 		t.Error("no SBOM")
+	}
+	for _, f := range p.Archives[0].Files {
+		if found, err := filepath.Glob(filepath.Join(top, f.Source)); err != nil || len(found) == 0 {
+			t.Errorf("archives are to hold %s, which is not there (%v)", f.Source, err)
+		}
 	}
 }
 
