@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -103,6 +104,27 @@ type problem struct {
 	server string
 	at     *configs.Problem
 	usable bool // the entry counts all the same
+	kept   bool // the entry, or the file, counts as it was before
+}
+
+// keep has what cannot be understood count as it did before: an entry, or the file.
+func (c *fileContent) keep(last fileContent) {
+	for i := range c.problems {
+		p := &c.problems[i]
+		switch {
+		case p.usable || errors.Is(p.at, core.ErrDisabled):
+		case p.server == "" && len(c.servers) == 0:
+			c.servers, c.hidden = last.servers, last.hidden
+			p.kept = len(last.servers) > 0
+		case p.server != "":
+			named := func(s *Server) bool { return s.Name == p.server }
+			at := slices.IndexFunc(last.servers, named)
+			if p.kept = at >= 0; p.kept && !slices.ContainsFunc(c.servers, named) {
+				c.servers = slices.Insert(slices.Clone(c.servers), min(at, len(c.servers)), last.servers[at])
+				c.hidden = slices.DeleteFunc(slices.Clone(c.hidden), func(name string) bool { return name == p.server })
+			}
+		}
+	}
 }
 
 // parseFile reads one mcp.json. lookup finds environment variables.

@@ -123,7 +123,8 @@ func discoverFiles(t testing.TB, paths []string, env map[string]string) (servers
 	t.Helper()
 	var o offer
 	var errs []error
-	reader := filesReader{lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, offer: &o, taken: map[string]string{}}
+	reader := filesReader{lookup: func(name string) (string, bool) { v, ok := env[name]; return v, ok }, offer: &o, taken: map[string]string{},
+		round: new(configs.LastGood[fileContent]).Round()}
 	o.broken = map[string]string{}
 	for _, path := range paths {
 		reader.file(path)

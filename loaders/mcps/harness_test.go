@@ -27,6 +27,7 @@ type harness struct {
 	env     *core.Env
 	source  *Source
 	project string
+	file    string // mcp.json
 	log     *lockedBuffer
 }
 
@@ -60,8 +61,8 @@ func newHarnessFor(t testing.TB, agent core.AgentDefinition, mcpServers map[stri
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	writeFile(t, filepath.Join(home, "mcp.json"), string(text))
-	h := &harness{t: t, project: t.TempDir(), log: &lockedBuffer{}}
+	h := &harness{t: t, project: t.TempDir(), file: filepath.Join(home, "mcp.json"), log: &lockedBuffer{}}
+	writeFile(t, h.file, string(text))
 	h.source = New(Options{Places: places(t, home, h.project), Version: "1.2.3"})
 	h.env = &core.Env{Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	h.reload()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -143,8 +145,9 @@ func (s *Source) join(client *core.Scope) (*pool, func() error) {
 
 // A pool is connections to servers, one for each at most.
 type pool struct {
-	log  *slog.Logger
-	dial func(ctx context.Context, server *Server, ask bool) (*session, error)
+	source *Source
+	log    *slog.Logger
+	dial   func(ctx context.Context, server *Server, ask bool) (*session, error)
 	// procs are the children of the pool; what a session left behind ends with it.
 	procs proc.Set
 
@@ -154,12 +157,30 @@ type pool struct {
 }
 
 func (s *Source) newPool(client *core.Scope) *pool {
-	p := &pool{log: client.Log(), slots: map[string]*slot{}}
+	p := &pool{source: s, log: client.Log(), slots: map[string]*slot{}}
 	p.dial = func(ctx context.Context, server *Server, ask bool) (*session, error) {
 		d := &dialer{source: s, procs: &p.procs, server: server, ask: ask, log: p.log.With("mcp_server", server.Name)}
 		return d.dial(ctx)
 	}
+	s.pools.Store(p, true)
 	return p
+}
+
+// retire ends connections to servers that are not these, as their entries say now.
+func (s *Source) retire(servers []*Server) {
+	for key := range s.pools.Range {
+		p := key.(*pool)
+		p.mu.Lock()
+		slots := slices.Collect(maps.Values(p.slots))
+		p.mu.Unlock()
+		for _, sl := range slots {
+			sl.mu.Lock()
+			if s := sl.current; s != nil && !slices.ContainsFunc(servers, s.server.same) {
+				sl.retire(s)
+			}
+			sl.mu.Unlock()
+		}
+	}
 }
 
 func (p *pool) slot(name string) *slot {
@@ -176,6 +197,7 @@ func (p *pool) slot(name string) *slot {
 
 // close ends all connections, at once, and returns when nothing is left.
 func (p *pool) close() error {
+	p.source.pools.Delete(p)
 	p.mu.Lock()
 	p.closed = true
 	slots := p.slots
@@ -266,16 +288,21 @@ func (sl *slot) usable(server *Server) *session {
 		sl.forget(s)
 		return nil
 	case !s.server.same(server):
-		sl.pool.log.Info("the entry of an MCP server has changed; connecting anew", "mcp_server", sl.name)
-		sl.current, sl.failures, sl.retryAt = nil, 0, time.Time{}
-		sl.stopTimer()
-		s.retired = true
-		if s.running == 0 {
-			sl.closeLater(s)
-		}
+		sl.retire(s)
 		return nil
 	}
 	return s
+}
+
+// retire ends a session when its calls have: its entry has changed.
+func (sl *slot) retire(s *session) {
+	sl.pool.log.Info("the entry of an MCP server has changed", "mcp_server", sl.name)
+	sl.current, sl.failures, sl.retryAt = nil, 0, time.Time{}
+	sl.stopTimer()
+	s.retired = true
+	if s.running == 0 {
+		sl.closeLater(s)
+	}
 }
 
 // forget drops a session that has died, and counts that if it died young.

@@ -2,8 +2,10 @@ package mcps
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -46,7 +48,7 @@ type fakeWorld struct {
 }
 
 func (w *fakeWorld) pool() *pool {
-	p := &pool{log: slog.New(slog.DiscardHandler), slots: map[string]*slot{}}
+	p := &pool{source: &Source{}, log: slog.New(slog.DiscardHandler), slots: map[string]*slot{}}
 	p.dial = func(ctx context.Context, server *Server, _ bool) (*session, error) {
 		w.dials++
 		if w.block != nil {
@@ -273,6 +275,55 @@ func TestChangedEntry(t *testing.T) {
 			t.Error("the wrong one was closed")
 		}
 	})
+}
+
+// What Discover finds ends connections to what is not there any more as it was: at
+// once, or after the calls.
+func TestRetired(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	log := func(name string) string { return filepath.Join(dir, name) }
+	servers := map[string]any{}
+	for _, name := range []string{"same", "changed", "gone", "broken"} {
+		servers[name] = stubServer(t, "fix", args{"log": log(name)})
+	}
+	h := newHarness(t, servers)
+	for name := range servers {
+		h.text(loadName, args{"server": name, "include_manifest": false})
+	}
+	servers["changed"] = stubServer(t, "fix", args{"log": log("changed"), "timeout": 5000})
+	servers["broken"] = args{"type": "pigeon"}
+	delete(servers, "gone")
+	text, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, h.file, string(text))
+	h.reload()
+	waitFor(t, log("changed"), "eof")
+	waitFor(t, log("gone"), "eof")
+	for name, starts := range map[string]int{"same": 1, "changed": 2, "broken": 1} {
+		h.text(loadName, args{"server": name, "include_manifest": false})
+		if got := strings.Count(readFile(t, log(name)), "start\n"); got != starts {
+			t.Errorf("%s was started %d times, want %d", name, got, starts)
+		}
+	}
+	h.fails(loadName, args{"server": "gone"}, `unknown MCP server "gone"`)
+	if omitted := h.env.Catalog().Omitted(); len(omitted) != 1 || !omitted[0].Offered || !strings.Contains(omitted[0].Error(), `unknown transport "pigeon"; use stdio, http or sse; what it said before stays in force`) {
+		t.Errorf("said %v", omitted)
+	}
+	writeFile(t, h.file, "{")
+	h.reload()
+	h.text(loadName, args{"server": "same", "include_manifest": false})
+	if omitted := h.env.Catalog().Omitted(); len(omitted) != 1 || !omitted[0].Offered || !strings.Contains(omitted[0].Origin, "mcp.json:1:2") {
+		t.Errorf("said %v", omitted)
+	}
+	if err := os.Remove(h.file); err != nil {
+		t.Fatal(err)
+	}
+	h.reload()
+	waitFor(t, log("same"), "eof")
+	waitFor(t, log("broken"), "eof")
 }
 
 // Scopes have connections of their own, unless the entry is shared among those

@@ -50,6 +50,9 @@ type Source struct {
 	legacy  map[string]bool        // by [Server.address]: initialize was what worked
 	shared  map[string]*sharedPool // by the id of the client's agent
 	wallets map[string]*wallet     // by address
+
+	pools sync.Map                      // of *pool, those that are open
+	good  configs.LastGood[fileContent] // by file
 }
 
 var _ core.Source = (*Source)(nil)
@@ -62,14 +65,19 @@ func New(o Options) *Source {
 	return &Source{opts: o, legacy: map[string]bool{}, shared: map[string]*sharedPool{}, wallets: map[string]*wallet{}}
 }
 
-// Discover reads the mcp.json files. The first file that has a name wins it. No
-// server is started or contacted.
+// Discover reads the mcp.json files. The first file that has a name wins it. What
+// cannot be understood, a file or an entry, counts as it was when it could. No server
+// is started or contacted; connections whose entry has changed or is gone end after
+// their calls.
 func (s *Source) Discover(context.Context) (core.Offer, error) {
 	places, err := s.opts.Places.Of(core.KindMCP)
-	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, taken: map[string]string{}, errs: []error{err}}
+	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, taken: map[string]string{},
+		errs: []error{err}, round: s.good.Round()}
 	for _, place := range places {
 		r.file(place.Path)
 	}
+	r.round.End()
+	s.retire(r.offer.servers)
 	return r.offer, errors.Join(r.errs...)
 }
 
@@ -79,24 +87,31 @@ type filesReader struct {
 	offer  *offer
 	taken  map[string]string // by the names that are settled: the file that did it
 	errs   []error
+	round  *configs.Round[fileContent]
 }
 
 func (r *filesReader) file(path string) {
 	doc, err := configs.ReadFile(path)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			for _, p := range configs.Problems(err) {
-				r.errs = append(r.errs, p.Omission(core.Capability{Kind: core.KindMCP}))
-			}
-		}
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	content := parseFile(doc, r.lookup)
+	var content fileContent
+	if err == nil {
+		content = parseFile(doc, r.lookup)
+	}
+	for _, p := range configs.Problems(err) {
+		content.problems = append(content.problems, problem{at: p})
+	}
+	content.keep(r.round.Last(path))
+	r.round.Settle(path, content, nil)
 	settled := content.hidden
 	for _, server := range content.servers {
 		if by, taken := r.taken[server.Name]; taken {
-			member, _ := doc.At("mcpServers", server.Name)
-			shadowed := member.Problem(&core.ShadowedError{By: by})
+			shadowed := &configs.Problem{File: path, Err: &core.ShadowedError{By: by}}
+			if doc != nil {
+				member, _ := doc.At("mcpServers", server.Name)
+				shadowed = member.Problem(shadowed.Err)
+			}
 			r.errs = append(r.errs, shadowed.Omission(core.Capability{Kind: core.KindMCP, Name: server.Name}))
 			continue
 		}
@@ -108,11 +123,14 @@ func (r *filesReader) file(path string) {
 		if _, taken := r.taken[p.server]; taken {
 			continue
 		}
-		if p.server != "" && !p.usable && !errors.Is(p.at, core.ErrDisabled) {
+		if p.server != "" && !p.usable && !p.kept && !errors.Is(p.at, core.ErrDisabled) {
 			r.offer.broken[p.server] = p.at.Error()
 		}
 		o := p.at.Omission(core.Capability{Kind: core.KindMCP, Name: p.server})
 		o.Offered = p.usable
+		if p.kept {
+			o = configs.Kept(o)
+		}
 		r.errs = append(r.errs, o)
 	}
 	for _, name := range settled {

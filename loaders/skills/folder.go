@@ -46,6 +46,7 @@ type folder struct {
 
 	mu       sync.Mutex
 	manifest read[*manifest]
+	good     *manifest // the last one that could be understood; nil if there was none
 	digests  map[string]read[digest]
 }
 
@@ -70,12 +71,15 @@ func (r *read[T]) isOf(info fs.FileInfo) bool {
 // current returns what SKILL.md says now.
 func (f *folder) current() (*manifest, error) {
 	info, err := f.statManifest()
+	f.mu.Lock()
+	known := f.manifest
+	if errors.Is(err, fs.ErrNotExist) {
+		f.good = nil // what comes back is another one
+	}
+	f.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	known := f.manifest
-	f.mu.Unlock()
 	if known.isOf(info) {
 		return known.value, known.err
 	}
@@ -109,7 +113,31 @@ func (f *folder) readManifest() ([]byte, *manifest, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.manifest = read[*manifest]{m, err, info, at}
+	if err == nil {
+		f.good = m
+	}
 	return data, m, err
+}
+
+// manifestText is SKILL.md whole. Of a skill that is offered it is shown also while
+// it makes no sense, since somebody is writing in it; but then no link is followed
+// out of the folder.
+func (f *folder) manifestText() ([]byte, error) {
+	data, _, err := f.readManifest()
+	if err != nil && f.lastGood() != nil {
+		if text, _, e := f.read(manifestName); e == nil {
+			return text, nil
+		}
+	}
+	return data, err
+}
+
+// lastGood is what SKILL.md said when it could be understood last; nil if it never
+// could.
+func (f *folder) lastGood() *manifest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.good
 }
 
 // readAll reads a regular file whole and closes it.
@@ -135,7 +163,7 @@ func (f *folder) Text(ctx context.Context) (string, error) {
 }
 
 func (f *folder) text(ctx context.Context) (string, error) {
-	data, _, err := f.readManifest()
+	data, err := f.manifestText()
 	if err != nil {
 		return "", f.explain(err)
 	}
@@ -230,8 +258,7 @@ func (f *folder) walk(ctx context.Context) ([]foundFile, error) {
 func (f *folder) Read(ctx context.Context, path string) ([]byte, error) {
 	return core.Within(ctx, f.dir, func() ([]byte, error) {
 		if path == manifestName {
-			data, _, err := f.readManifest()
-			return data, err
+			return f.manifestText()
 		}
 		data, _, err := f.read(path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

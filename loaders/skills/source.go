@@ -42,7 +42,8 @@ func New(places *configs.Places) *Source { return &Source{places: places} }
 
 // Discover looks into every place for folders with a SKILL.md, one level deep.
 // The first place that has a skill of a name wins it, unless that one cannot be
-// used; one with `enabled: false` hides the others (contract §6, decision 24).
+// used; one with `enabled: false` hides the others (contract §6, decision 24). One
+// that cannot be understood any more counts as it was when it could.
 func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	places, err := s.places.Of(core.KindSkill)
 	errs := []error{err}
@@ -62,6 +63,10 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	taken := map[string]string{} // the folder that has the name
 	for i, f := range found {
 		m, err := manifests[i].m, manifests[i].err
+		if good := f.lastGood(); err != nil && good != nil && taken[f.id] == "" {
+			errs = append(errs, configs.Kept(f.omission(err)))
+			m, err = good, nil
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case taken[f.id] != "":

@@ -24,26 +24,31 @@ import (
 	"zenmcp/core"
 )
 
-// A Source is the sub-agents of all places.
-type Source struct{ places *configs.Places }
+// A Source is the sub-agents of all places. It outlives reloads.
+type Source struct {
+	places *configs.Places
+	good   configs.LastGood[subAgent] // by file
+}
 
 var _ core.Source = (*Source)(nil)
 
 // New makes a source. It reads nothing yet.
-func New(places *configs.Places) *Source { return &Source{places} }
+func New(places *configs.Places) *Source { return &Source{places: places} }
 
 // Discover reads the files *.json of every place, in byte order, and the factory's
 // sub-agents as long as the home has no folder for its own. The first one with a
 // function's name wins it (contract §6). A file that is no sub-agent costs only
-// itself (B52).
+// itself (B52), and counts as it was when it was one.
 func (s *Source) Discover(context.Context) (core.Offer, error) {
 	places, err := s.places.Of(core.KindSubagent)
-	r := reader{offer: &offer{}, errs: []error{err}}
+	r := reader{offer: &offer{}, errs: []error{err}, round: s.good.Round()}
+	defer r.round.End()
 	for _, place := range places {
 		files, err := filesOf(place.Path)
 		r.omit(core.Capability{Kind: core.KindSubagent}, err)
 		for _, file := range files {
-			r.add(configs.ReadFile(file))
+			doc, err := configs.ReadFile(file)
+			r.add(file, doc, err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(s.places.Home, folderName)); s.places.Home == "" || errors.Is(err, fs.ErrNotExist) {
@@ -59,6 +64,7 @@ const folderName = "sub-agents"
 type reader struct {
 	offer *offer
 	errs  []error
+	round *configs.Round[subAgent]
 }
 
 // omit says that something is not offered, for each problem in err.
@@ -68,20 +74,30 @@ func (r *reader) omit(c core.Capability, err error) {
 	}
 }
 
-func (r *reader) add(doc *configs.Document, err error) {
+func (r *reader) add(file string, doc *configs.Document, err error) {
 	var a subAgent
 	var warnings []*configs.Problem
 	if err == nil {
 		a, warnings, err = decode(doc)
 	}
+	a, kept := r.round.Settle(file, a, err)
 	c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
-	r.omit(c, err)
-	if err != nil {
+	for _, p := range configs.Problems(err) {
+		o := p.Omission(c)
+		if kept {
+			o = configs.Kept(o)
+		}
+		r.errs = append(r.errs, o)
+	}
+	if err != nil && !kept {
 		return
 	}
 	if i := slices.IndexFunc(r.offer.agents, func(b subAgent) bool { return a.name() == b.name() }); i >= 0 {
-		name := core.InField("function", core.InField("name", &core.ShadowedError{By: r.offer.agents[i].at.File}))
-		r.omit(c, doc.Problem(name))
+		shadowed := &configs.Problem{File: file, Err: core.InField("function", core.InField("name", &core.ShadowedError{By: r.offer.agents[i].at.File}))}
+		if doc != nil {
+			shadowed = doc.Problem(shadowed.Err)
+		}
+		r.omit(c, shadowed)
 		return
 	}
 	r.offer.agents = append(r.offer.agents, a)
@@ -101,7 +117,8 @@ func (r *reader) factory() {
 			r.omit(core.Capability{Kind: core.KindSubagent}, err)
 			continue
 		}
-		r.add(configs.Parse(file, text))
+		doc, err := configs.Parse(file, text)
+		r.add(file, doc, err)
 	}
 }
 

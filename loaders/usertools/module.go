@@ -29,31 +29,23 @@ type declaration struct {
 	Hints    *hints             `json:"hints,omitempty"`
 }
 
-// modules makes tools of the modules of one folder.
-func (s *Source) modules(ctx context.Context, place configs.Place, files []string) ([]tool, error) {
+// modules makes tools of the modules of one folder, or says why not.
+func (s *Source) modules(ctx context.Context, place configs.Place, files []string) ([]tool, []error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	declared, errs := s.declarations(ctx, place.Path, files)
-	var tools []tool
-	var left []error
+	version := folderDigest(place.Path, files)
+	declared, errs := s.declarations(ctx, place.Path, files, version)
+	tools := make([]tool, len(files))
 	for i, file := range files {
-		t, err := s.module(file, place, declared[i])
-		if errs[i] != nil {
-			err = errs[i]
-		}
-		switch {
-		case errors.Is(err, errNoTool): // a library of the others
-		case err != nil:
-			left = append(left, omission(file, err))
-		default:
-			tools = append(tools, t)
+		if errs[i] == nil {
+			tools[i], errs[i] = s.module(file, version, place, declared[i])
 		}
 	}
-	return tools, errors.Join(left...)
+	return tools, errs
 }
 
-func (s *Source) module(file string, place configs.Place, text *string) (tool, error) {
+func (s *Source) module(file, version string, place configs.Place, text *string) (tool, error) {
 	if text == nil {
 		return tool{}, errNoTool
 	}
@@ -71,7 +63,7 @@ func (s *Source) module(file string, place configs.Place, text *string) (tool, e
 	stem := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	limit := timeout(d.Timeout)
 	return s.define(file, stem, place, *d.Function, d.Hints, func(ctx context.Context, call *core.Call, args json.RawMessage) (*core.Result, error) {
-		return callModule(ctx, call, d.Function.Name, file, limit, args)
+		return callModule(ctx, call, d.Function.Name, moduleFile{file, version}, limit, args)
 	})
 }
 
@@ -84,7 +76,11 @@ func moduleError(err error) error {
 	return errors.New(strings.Join(words, "; "))
 }
 
-func callModule(ctx context.Context, call *core.Call, name, file string, limit time.Duration, args json.RawMessage) (*core.Result, error) {
+// A moduleFile is a file with JavaScript. What runs of one version does not serve the
+// next.
+type moduleFile struct{ file, version string }
+
+func callModule(ctx context.Context, call *core.Call, name string, m moduleFile, limit time.Duration, args json.RawMessage) (*core.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v; it was told to stop", limit))
 	defer cancel()
 	var value *string
@@ -92,7 +88,7 @@ func callModule(ctx context.Context, call *core.Call, name, file string, limit t
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		value, failed = stateOf(call.Scope).node.ask(ctx, "call", file, args)
+		value, failed = stateOf(call.Scope).node.ask(ctx, "call", m, args)
 	}()
 	_ = await(context.WithoutCancel(ctx), call, done) // ask ends with ctx
 	if failed != nil {
@@ -122,7 +118,7 @@ func (s *Source) load(ctx context.Context, dir string, files []string) ([]*strin
 			defer func() { <-turns }()
 			ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("it did not finish loading within %v", s.limit))
 			defer cancel()
-			declared[i], errs[i] = n.ask(ctx, "load", file, nil)
+			declared[i], errs[i] = n.ask(ctx, "load", moduleFile{file: file}, nil)
 		})
 	}
 	wg.Wait()
@@ -130,8 +126,8 @@ func (s *Source) load(ctx context.Context, dir string, files []string) ([]*strin
 }
 
 // declarations is load, by way of what is kept of the last time.
-func (s *Source) declarations(ctx context.Context, dir string, files []string) ([]*string, []error) {
-	file, digest := s.cacheFile(dir), folderDigest(dir, files)
+func (s *Source) declarations(ctx context.Context, dir string, files []string, digest string) ([]*string, []error) {
+	file := s.cacheFile(dir)
 	kept := readCache(file)
 	declared, errs := make([]*string, len(files)), make([]error, len(files))
 	var missing []int

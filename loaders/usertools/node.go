@@ -65,11 +65,13 @@ type host struct {
 
 // A request is a message to the host.
 type request struct {
-	ID    int             `json:"id"`
-	Op    string          `json:"op"` // load, call or cancel
-	File  string          `json:"file"`
-	Args  json.RawMessage `json:"args,omitempty"`
-	Grace int64           `json:"grace,omitempty"` // milliseconds
+	ID   int    `json:"id"`
+	Op   string `json:"op"` // load, call or cancel
+	File string `json:"file"`
+	// Version changes when the module does: a worker serves one version.
+	Version string          `json:"version,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	Grace   int64           `json:"grace,omitempty"` // milliseconds
 }
 
 // An answer is a message of the host: to a request, or what a module printed.
@@ -84,21 +86,21 @@ type answer struct {
 
 // ask has the module in a file load or called, and returns the answer; nil when
 // the module holds no tool. When ctx ends, so does the call.
-func (n *node) ask(ctx context.Context, op, file string, args []byte) (*string, error) {
+func (n *node) ask(ctx context.Context, op string, m moduleFile, args []byte) (*string, error) {
 	h, err := n.host()
 	if err != nil {
 		return nil, err
 	}
 	id, reply := h.register()
 	defer h.forget(id)
-	if err := h.send(request{ID: id, Op: op, File: file, Args: args}); err != nil {
+	if err := h.send(request{ID: id, Op: op, File: m.file, Version: m.version, Args: args}); err != nil {
 		return nil, h.ending()
 	}
 	select {
 	case a := <-reply:
 		if a.Error != nil {
 			if a.Stack != "" {
-				n.log.Debug("a user tool failed", "file", file, "stack", core.Clip(a.Stack, 2000))
+				n.log.Debug("a user tool failed", "file", m.file, "stack", core.Clip(a.Stack, 2000))
 			}
 			return nil, errors.New(*a.Error)
 		}
@@ -106,7 +108,7 @@ func (n *node) ask(ctx context.Context, op, file string, args []byte) (*string, 
 	case <-h.done:
 		return nil, h.ending()
 	case <-ctx.Done():
-		_ = h.send(request{ID: id, Op: "cancel", File: file, Grace: stopGrace.Milliseconds()}) // if it has ended, so has the call
+		_ = h.send(request{ID: id, Op: "cancel", File: m.file, Grace: stopGrace.Milliseconds()}) // if it has ended, so has the call
 		return nil, context.Cause(ctx)
 	}
 }

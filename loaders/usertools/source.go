@@ -42,7 +42,8 @@ type Source struct {
 
 	places *configs.Places
 	log    *slog.Logger
-	limit  time.Duration // of loading a module
+	limit  time.Duration          // of loading a module
+	good   configs.LastGood[tool] // by file
 }
 
 var _ core.Source = (*Source)(nil)
@@ -61,14 +62,17 @@ type tool struct {
 // Discover reads the manifests, and what the modules declare. Of files with the
 // same stem the first place's wins, and in one folder the manifest's; of functions
 // with the same name that of the first place (contract §5, B56). The tools come in
-// the order of their files' stems.
+// the order of their files' stems. A file that is wrong counts as it was when it was
+// right.
 func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	places, err := s.places.Of(core.KindTool)
 	errs := []error{err}
 	stems, names := map[string]bool{}, map[string]string{}
 	var tools []tool
+	round := s.good.Round()
+	defer round.End()
 	for _, place := range places {
-		found, err := s.folder(ctx, place, stems)
+		found, err := s.folder(ctx, place, stems, round)
 		errs = append(errs, err)
 		for _, t := range found {
 			if first := names[t.Name]; first != "" {
@@ -85,31 +89,47 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	return offer(tools), errors.Join(errs...)
 }
 
-// omission is about a file of which no tool can be made.
-func omission(file string, err error) error {
-	return core.Omit(core.Capability{Kind: core.KindTool}, file, err)
-}
-
-// problems tells what is wrong in a manifest. Of a tool that is offered all the same
-// they are warnings.
-func problems(found []*configs.Problem, name string, offered bool) error {
+// problems tells what is not right in the manifest of a tool that is offered.
+func problems(found []*configs.Problem, name string) error {
 	var all []error
 	for _, p := range found {
 		o := p.Omission(core.Capability{Kind: core.KindTool, Name: name})
-		o.Offered = offered
+		o.Offered = true
 		all = append(all, o)
 	}
 	return errors.Join(all...)
 }
 
+// settle adds what came of reading a file to what there is.
+func settle(tools []tool, errs []error, round *configs.Round[tool], file string, t tool, err error) ([]tool, []error) {
+	if errors.Is(err, errNoTool) {
+		return tools, errs // package.json, for one, or a library of modules
+	}
+	t, kept := round.Settle(file, t, err)
+	for _, p := range configs.Problems(err) {
+		if p.File == "" {
+			p = &configs.Problem{File: file, Err: p.Err} // of a module, which has no lines
+		}
+		o := p.Omission(core.Capability{Kind: core.KindTool})
+		if kept {
+			o = configs.Kept(o)
+		}
+		errs = append(errs, o)
+	}
+	if err != nil && !kept {
+		return tools, errs
+	}
+	return append(tools, t), errs
+}
+
 // folder reads one folder. Stems that it settles are added.
-func (s *Source) folder(ctx context.Context, place configs.Place, stems map[string]bool) ([]tool, error) {
+func (s *Source) folder(ctx context.Context, place configs.Place, stems map[string]bool, round *configs.Round[tool]) ([]tool, error) {
 	entries, err := os.ReadDir(place.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, omission(place.Path, err)
+		return nil, core.Omit(core.Capability{Kind: core.KindTool}, place.Path, err)
 	}
 	settled := map[string]bool{}
 	var tools []tool
@@ -129,23 +149,23 @@ func (s *Source) folder(ctx context.Context, place configs.Place, stems map[stri
 				continue
 			}
 			t, warnings, err := s.manifest(file, stem, place)
-			if errors.Is(err, errNoTool) {
-				continue // package.json, for one
+			if !errors.Is(err, errNoTool) {
+				settled[stem] = true
 			}
-			settled[stem] = true
-			if err != nil {
-				errs = append(errs, problems(configs.Problems(err), "", false))
-				continue
+			tools, errs = settle(tools, errs, round, file, t, err)
+			if err == nil {
+				errs = append(errs, problems(warnings, t.Name))
 			}
-			tools = append(tools, t)
-			errs = append(errs, problems(warnings, t.Name, true))
 		}
 	}
-	loaded, err := s.modules(ctx, place, modules)
+	loaded, failed := s.modules(ctx, place, modules)
+	for i, file := range modules {
+		tools, errs = settle(tools, errs, round, file, loaded[i], failed[i])
+	}
 	for stem := range settled {
 		stems[stem] = true
 	}
-	return append(tools, loaded...), errors.Join(append(errs, err)...)
+	return tools, errors.Join(errs...)
 }
 
 // define makes the tool of a function that somebody declared. run is asked only
