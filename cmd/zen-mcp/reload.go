@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 
 	"zenmcp/core"
 	"zenmcp/mcpserver"
@@ -48,12 +47,17 @@ func (s *system) reload(ctx context.Context, o *options, server *mcpserver.Serve
 	}
 	for _, omission := range catalog.Omitted() {
 		if s.said.note(omission.Error()) {
-			s.log.Warn("a file has changed", "what", omission.Capability.String(), "file", omission.Origin, "offered", omission.Offered, "reason", omission.Reason)
+			happened := "something is left out, since a file has changed"
+			if omission.Offered {
+				happened = "something is wrong in a file"
+			}
+			s.log.Warn(happened, "what", omission.Capability.String(), "file", omission.Origin, "reason", omission.Reason)
 		}
 	}
-	if err := server.Reload(ctx, config, catalog, slices.Clone(s.agents)); err != nil {
+	if err := server.Reload(ctx, config, catalog, s.agents); err != nil {
 		s.keep("", err)
 	}
+	s.log.Debug("read the files again")
 }
 
 // reloadAgent reads the definition of an agent. One whose file is gone stays: what
