@@ -65,11 +65,11 @@ func TestSettle(t *testing.T) {
 
 // A scene is places with somebody who watches them.
 type scene struct {
-	t                        *testing.T
-	user, project, state     string
-	home, elsewhere, dotfile string
-	places                   *Places
-	looks                    chan bool
+	t                    *testing.T
+	user, project, state string
+	home, elsewhere      string
+	places               *Places
+	looks                chan bool
 }
 
 func newScene(t *testing.T) *scene {

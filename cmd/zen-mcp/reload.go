@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 
 	"zenmcp/core"
@@ -47,11 +48,7 @@ func (s *system) reload(ctx context.Context, o *options, server *mcpserver.Serve
 	}
 	for _, omission := range catalog.Omitted() {
 		if s.said.note(omission.Error()) {
-			happened := "something is left out, since a file has changed"
-			if omission.Offered {
-				happened = "something is wrong in a file"
-			}
-			s.log.Warn(happened, "what", omission.Capability.String(), "file", omission.Origin, "reason", omission.Reason)
+			s.tell(omission)
 		}
 	}
 	if err := server.Reload(ctx, config, catalog, s.agents); err != nil {
@@ -79,6 +76,19 @@ func (s *system) reloadAgent(i int, o *options) error {
 	}
 	s.agents[i], s.files[i] = agent.AgentDefinition, agent.File
 	return nil
+}
+
+// tell says what a change of files has led to. What somebody wanted is no warning.
+func (s *system) tell(o core.Omission) {
+	level, happened := slog.LevelWarn, "something is left out, since a file has changed"
+	var shadowed *core.ShadowedError
+	switch {
+	case o.Offered:
+		happened = "something is wrong in a file"
+	case errors.Is(o, core.ErrDisabled), errors.As(o, &shadowed):
+		level = slog.LevelInfo
+	}
+	s.log.Log(context.Background(), level, happened, "what", o.Capability.String(), "file", o.Origin, "reason", o.Reason)
 }
 
 // keep says why something stays as it was.
