@@ -3,8 +3,11 @@
 package configs_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -111,5 +114,35 @@ func TestWriteIntoAFolderThatTakesNothing(t *testing.T) {
 	err := configs.WriteFile(t.Context(), filepath.Join(file, "config.json"), []byte("{}"), true)
 	if err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestSecrets: what others could read, and what is none.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "mcp.json")
+	text := `{"env": {"GITHUB_TOKEN": "x", "PATH": "/bin", "API_KEY": "${KEY}", "EMPTY_KEY": ""},
+ "headers": [{"Authorization": "Bearer x"}], "maxTokens": 5}`
+	for mode, want := range map[os.FileMode][]string{0o600: nil, 0o640: {"1:26", "2:32"}} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		doc, err := configs.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range doc.Secrets() {
+			if !errors.Is(p, configs.Exposed) {
+				t.Error(p)
+			}
+			got = append(got, fmt.Sprintf("%d:%d", p.Line, p.Column))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%o: %q, want %q", mode, got, want)
+		}
 	}
 }

@@ -26,6 +26,7 @@ type Client struct {
 	format  format
 	section string // the part of the file that holds the servers, by name
 	command string // the key of the program in an entry
+	env     string // the key of its variables; "" means env
 	entry   func(Server) object
 	files   func(System) []location
 }
@@ -107,7 +108,7 @@ func All() []Client {
 			Name: "goose", Title: "goose", Restart: "start a new session; /extensions or Settings → Extensions shows the server",
 			// EXTENSION__TOOL: crates/goose/src/agents/extension_manager.rs of block/goose.
 			Limits: Limits{Prefix: "NAME__", NameLength: 64},
-			format: yamlFormat{}, section: "extensions", command: "cmd", entry: gooseEntry, files: goose,
+			format: yamlFormat{}, section: "extensions", command: "cmd", env: "envs", entry: gooseEntry, files: goose,
 		},
 	}
 }

@@ -25,7 +25,8 @@ type Entry struct {
 	Name    string
 	Command string // "" for a server that is not started but reached
 	Args    []string
-	Line    int // from 1
+	Env     map[string]string // added to what the client gives
+	Line    int               // from 1
 }
 
 // Ours reports whether the entry starts zen-mcp, by the name of the program.
@@ -123,6 +124,16 @@ func (c Client) entryOf(name string, value any) Entry {
 	for _, arg := range list {
 		if text, ok := arg.(string); ok {
 			e.Args = append(e.Args, text)
+		}
+	}
+	env, _ := lookup(value, cmp.Or(c.env, "env"))
+	values, _ := env.(map[string]any)
+	for name, value := range values {
+		if text, ok := value.(string); ok {
+			if e.Env == nil {
+				e.Env = map[string]string{}
+			}
+			e.Env[name] = text
 		}
 	}
 	return e

@@ -259,6 +259,47 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestCheck asks a service for its models, whatever it answers.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]struct {
+		listed  bool
+		refused bool
+		words   string // of the error; "" is none
+	}{
+		"/ok":      {listed: true},
+		"/none":    {},
+		"/refuses": {refused: true, words: `the key is refused: endpoint "e": 401 Unauthorized: no such key ***`},
+		"/fails":   {words: `endpoint "e": 500 Internal Server Error: broken`},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch r.URL.Path {
+			case "/ok/models":
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, `{"data": []}`)
+			case "/refuses/models":
+				http.Error(w, "no such key "+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), http.StatusUnauthorized)
+			case "/fails/models":
+				http.Error(w, "broken", http.StatusInternalServerError)
+			default:
+				http.NotFound(w, r)
+			}
+		}))
+		defer server.Close()
+		c := config()
+		c.Endpoints[0].APIKey, c.Endpoints[0].BaseURL = "a-secret-key", server.URL+path
+		listed, err := new(llm.Service).Check(t.Context(), c, "e")
+		if listed != want.listed || errors.Is(err, llm.ErrRefused) != want.refused || err == nil != (want.words == "") || err != nil && err.Error() != want.words {
+			t.Errorf("%s: %v, %v", path, listed, err)
+		}
+	}
+	c := config()
+	c.Endpoints[0].APIKey = ""
+	if err := new(llm.Service).Usable(c, "e"); !errors.Is(err, llm.ErrNoKey) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
 // TestRealConnection talks to a server over TCP, and checks that the end of the
 // context closes the connection.
 func TestRealConnection(t *testing.T) {

@@ -33,15 +33,15 @@ var searchPath = sync.OnceValue(func() PathReport { return findPath(os.Getenv("P
 // with a bare environment.
 func DesktopPath() PathReport { return desktopPath() }
 
-// desktopBare is the PATH that launchd gives; that of other desktops is no poorer.
-const desktopBare = "/usr/bin:/bin:/usr/sbin:/sbin"
+// BarePath is the PATH that launchd gives; that of other desktops is no poorer.
+const BarePath = "/usr/bin:/bin:/usr/sbin:/sbin"
 
 var desktopPath = sync.OnceValue(func() PathReport {
 	shell := loginShell()
 	if shell == "" || bare(os.Getenv("PATH")) {
 		return searchPath() // the same
 	}
-	return findPath(desktopBare, shell, loginPath)
+	return findPath(BarePath, shell, loginPath)
 })
 
 func findPath(inherited, shell string, ask func(shell string) (string, error)) PathReport {

@@ -43,6 +43,8 @@ type Command struct {
 	// Env holds NAME=VALUE pairs that are added to [Environ], or replace what is
 	// there under the same name.
 	Env []string
+	// Bare makes Env all of the environment.
+	Bare bool
 	// Stdin, Stdout and Stderr are given to the child; nil is the null device.
 	// The caller still has to close its own copies.
 	Stdin, Stdout, Stderr *os.File
@@ -157,7 +159,10 @@ func (s *Set) Start(c Command) (*Process, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	env := Environ(c.Env...)
+	env := c.Env
+	if !c.Bare {
+		env = Environ(c.Env...)
+	}
 	if c.Dir != "" {
 		env = replace(env, "PWD="+c.Dir) // or the child would name the server's
 	}

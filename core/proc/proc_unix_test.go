@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -349,5 +350,41 @@ func BenchmarkTrue(b *testing.B) {
 			b.Fatal(err)
 		}
 		<-p.Done()
+	}
+}
+
+// TestBare: a child with an environment of its own has nothing else.
+func TestBare(t *testing.T) {
+	t.Parallel()
+	var set Set
+	defer set.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	_, err = set.Start(Command{Args: []string{"env"}, Env: []string{"PATH=" + BarePath, "ZEN_TEST=a"}, Bare: true, Stdout: w})
+	w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if want := "PATH=" + BarePath + "\nZEN_TEST=a\n"; err != nil || string(out) != want {
+		t.Errorf("%q, %v, want %q", out, err, want)
+	}
+}
+
+func TestFindProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tool")
+	if err := os.WriteFile(file, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"tool": file, file: file, filepath.Join(dir, "gone"): "", "gone": "", dir: ""} {
+		got, err := FindProgram(name, "PATH="+dir)
+		if got != want || errors.Is(err, ErrNotFound) != (want == "") {
+			t.Errorf("%q: %q, %v, want %q", name, got, err, want)
+		}
 	}
 }

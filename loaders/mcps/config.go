@@ -63,6 +63,7 @@ type Server struct {
 	Command string
 	Args    []string
 	Env     map[string]string // added to our own environment
+	Bare    bool              // Env is all of it; not in mcp.json
 	Dir     string            // cwd; relative to the project; empty means the project
 
 	URL     string

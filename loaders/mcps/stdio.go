@@ -49,7 +49,7 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		return err
 	}
 	process, err := procs.Start(proc.Command{
-		Args: append([]string{s.server.command(dir)}, s.server.Args...), Dir: dir, Env: s.server.environ(),
+		Args: append([]string{s.server.command(dir)}, s.server.Args...), Dir: dir, Env: s.server.environ(), Bare: s.server.Bare,
 		Stdin: pipes[0].r, Stdout: pipes[1].w, Stderr: pipes[2].w,
 	})
 	// The child has its own copies, or there is none.

@@ -37,7 +37,7 @@ func Codes() []Code {
 		{"project-guess", Warning, "the program was started in no project", "Name the project with --project, or start the program in it."},
 
 		{"config-syntax", Error, "a file cannot be read, or is no JSON or YAML", "Correct the file at that place; comments and trailing commas are allowed."},
-		{"config-value", Error, "a value cannot be what it is", "Correct the value at that place."},
+		{"config-value", Error, "a value has the wrong type, or is out of range", "Correct the value at that place."},
 		{"config-key", Warning, "a key is misspelt, and without effect", "Write the key as suggested."},
 		{"config-twice", Warning, "a key or an id is there twice", "Keep one of them."},
 		{"config-reference", Warning, "the id of an endpoint or model that is not there", "Correct the id, or add the entry that it means."},
@@ -81,6 +81,10 @@ func Codes() []Code {
 		{"state-unusable", Error, "the state directory cannot be written", "Make it writable, or name another with $XDG_STATE_HOME."},
 		{"state-readable", Warning, "others can look into the state directory", "Run chmod 700 on it."},
 
+		{"client-no-entry", Error, "a client's file has no entry that starts zen-mcp", "Run `zen-mcp install CLIENT`."},
+		{"client-command", Error, "a client's entry starts a program that is not there", "Run `zen-mcp install CLIENT` again; it writes the whole path."},
+		{"client-other", Warning, "a client's entry starts another zen-mcp than this one", "Nothing, if that is meant; else run `zen-mcp install CLIENT` again."},
+		{"client-start", Error, "the server does not start as the client starts it", "Start the entry's command in a terminal; `env -i` gives it as few variables as the client."},
 		{"client-names", Warning, "names are too long for clients that put the server's before them", "Give the tool, or the server's entry in the client, a shorter name."},
 		{"client-tools", Warning, "more tools than some clients take", "Take some away with --deny or with the agent's permissions."},
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime"
 
 	"zenmcp/configs"
+	"zenmcp/configs/clients"
 	"zenmcp/core"
 	"zenmcp/core/llm"
 )
@@ -34,6 +35,8 @@ type Options struct {
 	Sources func(*configs.Places) []core.Source
 	// Boundary says what a scope can reach.
 	Boundary func(*core.Scope) string
+	// Client has its entry started as it would start it; nil looks at files only.
+	Client *clients.Client
 	// Online lets endpoints be asked whether they accept their keys.
 	Online bool
 	Log    *slog.Logger

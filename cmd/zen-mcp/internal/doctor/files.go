@@ -22,6 +22,8 @@ func (e *exam) files(ctx context.Context) {
 	e.problems(places.Warnings, false)
 	if _, err := os.Stat(places.Home); err == nil {
 		e.fact("home", "%s", places.Home)
+	} else if places.Home == "" {
+		e.fact("home", "none, since the user has no home directory; the built-in defaults apply")
 	} else {
 		e.fact("home", "%s, which is not there; `zen-mcp init` makes it", places.Home)
 	}
@@ -38,13 +40,27 @@ func (e *exam) files(ctx context.Context) {
 			e.find("project-untrusted", o)
 		}
 	}
-	for _, place := range e.of(core.KindMCP) {
-		if doc, err := configs.ReadFile(place.Path); err == nil {
-			e.problems(doc.Secrets(), false)
-		}
-	}
+	e.secrets()
 	e.discover(ctx)
 	e.omissions("") // of no dimension
+}
+
+// secrets looks for files with keys that others can read; config.json is looked at
+// when it is read.
+func (e *exam) secrets() {
+	var files []string
+	if e.places.Home != "" {
+		files = jsonFiles(filepath.Join(e.places.Home, "mcp-oauth"))
+	}
+	for _, place := range e.of(core.KindMCP) {
+		files = append(files, place.Path)
+	}
+	for _, file := range files {
+		if doc, err := configs.ReadFile(file); err == nil {
+			found := doc.Secrets()
+			e.problems(found[:min(len(found), 1)], false) // chmod helps all of them
+		}
+	}
 }
 
 func whose(p configs.Place) string {

@@ -90,7 +90,7 @@ func (e *exam) server(t tried) {
 		field = "command"
 	}
 	find := func(id string, err error) {
-		e.find(id, e.entry(t.server, field, errors.New(t.mask(err.Error()))))
+		e.find(id, e.entry(t.server, field, errors.New(t.masked(err))))
 	}
 	switch {
 	case !t.permitted:
@@ -133,13 +133,23 @@ func (t *tried) where() string {
 	return address(t.server.URL)
 }
 
-// mask takes out of a text what only the server should know: it may repeat it.
-func (t *tried) mask(text string) string {
-	values := slices.Collect(maps.Values(t.server.Env))
-	values = slices.AppendSeq(values, maps.Values(t.server.Headers))
-	if t.server.OAuth != nil {
-		values = append(values, t.server.OAuth.ClientSecret)
+// masked is an error without what only the server should know: it may repeat it.
+func (t *tried) masked(err error) string {
+	s := t.server
+	values := slices.AppendSeq(slices.Collect(maps.Values(s.Env)), maps.Values(s.Headers))
+	if s.OAuth != nil {
+		values = append(values, s.OAuth.ClientSecret)
 	}
+	text := mask(err.Error(), values)
+	if s.URL != "" {
+		text = strings.ReplaceAll(text, s.URL, address(s.URL))
+	}
+	return text
+}
+
+// mask takes the words of values out of a text, short ones excepted: those are no
+// secrets.
+func mask(text string, values []string) string {
 	for _, value := range values {
 		for _, word := range strings.Fields(value) { // of "Bearer KEY", for one
 			if len(word) >= 8 {
@@ -147,7 +157,7 @@ func (t *tried) mask(text string) string {
 			}
 		}
 	}
-	return strings.ReplaceAll(text, t.server.URL, address(t.server.URL))
+	return text
 }
 
 // address is a URL without what may be a secret in it.

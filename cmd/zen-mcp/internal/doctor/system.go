@@ -11,7 +11,6 @@ import (
 
 	"zenmcp/configs"
 	"zenmcp/core/proc"
-	"zenmcp/mcpserver"
 )
 
 // commands says where programs are looked for: as this program was started, and as
@@ -74,35 +73,5 @@ func (e *exam) state(context.Context) {
 		e.find("state-readable", &configs.Problem{File: dir, Err: fmt.Errorf("others on this machine may look into it: its mode is %#o", info.Mode().Perm())})
 	default:
 		e.fact("directory", "%s", dir)
-	}
-}
-
-// What clients take. Claude Code names a tool mcp__SERVER__TOOL, and models' services
-// take 64 characters; VS Code takes 128 tools, Cursor 40.
-const (
-	maxName       = 64
-	usualPrefix   = "mcp__zen-mcp__"
-	maxTools      = 128
-	fewestTools   = 40
-	bytesPerToken = 4 // roughly, of English and JSON
-)
-
-// clients says what the list of tools costs a client, and whether it takes it.
-func (e *exam) clients(context.Context) {
-	for _, s := range e.served {
-		size, err := mcpserver.ListSize(s.published.Tools)
-		if err != nil {
-			e.Log.Warn("the list of tools cannot be encoded", "error", err)
-		}
-		n := len(s.published.Tools)
-		e.fact(s.agent.ID, "%d tools take %d bytes of every request, some %d tokens", n, size, size/bytesPerToken)
-		if n > fewestTools {
-			e.find("client-tools", &configs.Problem{File: s.agent.File, Err: fmt.Errorf("the agent %q publishes %d tools; Cursor takes %d, VS Code %d", s.agent.ID, n, fewestTools, maxTools)})
-		}
-		for _, name := range s.published.Names() {
-			if len(usualPrefix)+len(name) > maxName {
-				e.find("client-names", fmt.Errorf("%s%s has %d characters; at most %d are taken", usualPrefix, name, len(usualPrefix)+len(name), maxName))
-			}
-		}
 	}
 }
