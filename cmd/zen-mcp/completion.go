@@ -86,8 +86,9 @@ func candidates(word string, before []string) []string {
 		}
 		if strings.HasPrefix(word, "-") {
 			set.VisitAll(func(f *pflag.Flag) {
-				_, usage := pflag.UnquoteUsage(f)
-				out = append(out, "--"+f.Name+"\t"+usage)
+				if _, usage := pflag.UnquoteUsage(f); !f.Hidden {
+					out = append(out, "--"+f.Name+"\t"+usage)
+				}
 			})
 		} else if c.words != nil {
 			out = c.words()

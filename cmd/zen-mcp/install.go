@@ -40,6 +40,7 @@ func installCommand() command {
 
 func (i *installOptions) register(o *options, set *pflag.FlagSet) {
 	i.all, i.own = set, pflag.NewFlagSet("install", pflag.ContinueOnError)
+	i.own.SortFlags = false
 	i.own.BoolVar(&i.list, "list", false, "list the clients, their files and what is in them")
 	i.own.BoolVar(&i.print, "print", false, "only show what would change")
 	i.own.BoolVar(&i.undo, "undo", false, "take the entry away again, or bring back the one that it replaced")
@@ -47,6 +48,10 @@ func (i *installOptions) register(o *options, set *pflag.FlagSet) {
 	i.own.BoolVar(&i.force, "force", false, "replace another server of that name")
 	set.AddFlagSet(i.own)
 	serveCommand().flags(o, set)
+	// Those of --http have no use on stdio. They are known, so that plan can say so.
+	http := pflag.NewFlagSet("http", pflag.ContinueOnError)
+	o.http.register(http)
+	http.VisitAll(func(f *pflag.Flag) { set.Lookup(f.Name).Hidden = true })
 }
 
 func clientNames() []string {

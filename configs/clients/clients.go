@@ -99,7 +99,7 @@ func All() []Client {
 			format: jsonFormat{}, section: "mcpServers", command: "command", entry: plainEntry, files: gemini,
 		},
 		{
-			Name: "zed", Title: "Zed", Restart: "nothing: Zed reads the file when it changes; the agent panel's settings show the server",
+			Name: "zed", Title: "Zed", Restart: "look at the agent panel's settings, which show the server; Zed reads the file when it changes",
 			// No "source" any more: zed-industries/zed#43417. 128 tools: akbxr/gitlab-mcp-zed#8.
 			Limits: Limits{NameLength: 64, Tools: 128},
 			format: jsonFormat{}, section: "context_servers", command: "command", entry: plainEntry, files: zed,

@@ -22,8 +22,8 @@ type format interface {
 type document interface {
 	// value is the content as encoding/json would decode it. It must not be changed.
 	value() map[string]any
-	// span is where the value at a path stands, with its name where the syntax
-	// does not divide the two.
+	// span is where the value at a path stands: in TOML the lines of a table, in
+	// YAML what is behind the colon.
 	span(path ...string) (span, bool)
 	// set makes a text with the value at the path changed or added. It fails with
 	// errStyle where the text is written in a way that leaves no place for it.
@@ -69,7 +69,7 @@ func lookup(value any, path ...string) (any, bool) {
 	return value, true
 }
 
-// newline is the line end that a text has, else that of its first line.
+// newline is the line end of a text, by its first line.
 func newline(text []byte) string {
 	if i := bytes.IndexByte(text, '\n'); i > 0 && text[i-1] == '\r' {
 		return "\r\n"

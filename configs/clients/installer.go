@@ -51,7 +51,10 @@ func (i Installer) Undo(c Client, name string) (*Change, error) {
 	known, recorded := all[at.file][name]
 	var backup []byte
 	if recorded && known.Backup != "" {
-		if backup, err = os.ReadFile(known.Backup); err != nil {
+		switch backup, err = os.ReadFile(known.Backup); {
+		case errors.Is(err, fs.ErrNotExist):
+			recorded = false // what is ours can be found without it
+		case err != nil:
 			return nil, fmt.Errorf("the backup: %w", err)
 		}
 	}

@@ -192,12 +192,11 @@ func (d *jsonDocument) render(value any, indent string) string {
 		return d.compact(value)
 	}
 	inner, nl := indent+d.unit(), newline(d.text)
-	var b strings.Builder
+	lines := make([]string, len(members))
 	for i, m := range members {
-		b.WriteString(map[bool]string{true: "{", false: ","}[i == 0])
-		b.WriteString(nl + inner + quoted(m.name) + ": " + d.render(m.value, inner))
+		lines[i] = nl + inner + quoted(m.name) + ": " + d.render(m.value, inner)
 	}
-	return b.String() + nl + indent + "}"
+	return "{" + strings.Join(lines, ",") + nl + indent + "}"
 }
 
 // compact writes a value on one line.
