@@ -22,6 +22,7 @@ type agent struct {
 	server *Server
 	id     string
 	mcp    *mcp.Server
+	info   *mcp.Implementation // what it says of itself
 	parked parking
 
 	now        atomic.Pointer[edition]
@@ -40,7 +41,8 @@ func newAgent(s *Server, definition core.AgentDefinition) (*agent, error) {
 	for _, o := range a.shared.view.Load().published.Omitted {
 		s.log.Debug("left out", "agent", a.id, "what", o.Capability.String(), "origin", o.Origin, "reason", o.Reason)
 	}
-	a.mcp = mcp.NewServer(&mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}, &mcp.ServerOptions{
+	a.info = &mcp.Implementation{Name: "zen-mcp", Title: "zen-mcp", Version: s.options.Version}
+	a.mcp = mcp.NewServer(a.info, &mcp.ServerOptions{
 		Logger:       sdkLog(s.log),
 		Capabilities: capabilities(),
 		// What a client sees depends on its agent: nobody else may reuse it.

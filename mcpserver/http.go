@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -25,7 +24,10 @@ const (
 	headerName    = "Mcp-Name"
 	headerMethod  = "Mcp-Method"
 
+	methodCall   = "tools/call"
 	methodListen = "subscriptions/listen"
+
+	eventStream = "text/event-stream"
 
 	// maxBody is the most that one HTTP request may carry, in bytes.
 	maxBody = 64 << 20
@@ -207,26 +209,37 @@ func newEndpoint(a *agent) *endpoint {
 }
 
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// What answers soon is worth waiting for when the server shuts down.
+	if r.Method == http.MethodPost && r.Header.Get(headerMethod) != methodListen {
+		defer e.agent.server.work.begin()()
+	}
 	sessionless, err := isSessionless(w, r)
-	if err != nil {
+	if err == nil && sessionless {
+		err = e.serveSessionless(w, r)
+	} else if err == nil {
+		e.serveSession(w, r)
+	}
+	if err != nil { // of the body, before anything else
 		status := http.StatusBadRequest
 		var tooBig *http.MaxBytesError
 		if errors.As(err, &tooBig) {
 			status = http.StatusRequestEntityTooLarge
 		}
 		http.Error(w, err.Error(), status)
-		return
 	}
-	// What answers soon is worth waiting for when the server shuts down.
-	if r.Method == http.MethodPost && r.Header.Get(headerMethod) != methodListen {
-		defer e.agent.server.work.begin()()
-	}
-	if sessionless {
-		decodeName(r.Header)
-		r.Header.Del(headerSession)
+}
+
+func (e *endpoint) serveSessionless(w http.ResponseWriter, r *http.Request) error {
+	decodeName(r.Header)
+	r.Header.Del(headerSession)
+	done, err := e.serveShort(w, r)
+	if err == nil && !done {
 		e.sessionless.ServeHTTP(w, r)
-		return
 	}
+	return err
+}
+
+func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
 	if id := r.Header.Get(headerSession); id != "" {
 		clients := &e.agent.server.clients
 		c := clients.session(id, principalOf(r.Context()).name, e.agent)
@@ -255,11 +268,10 @@ func isSessionless(w http.ResponseWriter, r *http.Request) (bool, error) {
 	case r.Method != http.MethodPost, version != "" && r.Header.Get(headerSession) != "":
 		return false, nil
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	body, err := readBody(w, r)
 	if err != nil {
 		return false, err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	var message struct {
 		Method string `json:"method"`
 		Params struct {

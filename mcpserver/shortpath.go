@@ -57,7 +57,7 @@ var errCancelled = errors.New("the client cancelled the call")
 // intercept is a [wire.Transport]'s Intercept.
 func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func()) bool {
 	switch req.Method {
-	case "tools/call":
+	case methodCall:
 		return p.call(conn, req, readOn)
 	case "notifications/cancelled":
 		return p.cancel(req.Params)
@@ -76,7 +76,7 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func()) b
 		return false
 	}
 	params, ok := parsePlainCall(req.Params)
-	if !ok {
+	if !ok || params.meta[mcp.MetaKeyProtocolVersion] != nil || params.meta[traceParent] != nil {
 		return false
 	}
 	client := p.agent.shared
@@ -200,6 +200,7 @@ func (p *shortPath) cancel(params json.RawMessage) bool {
 type plainCall struct {
 	name      string
 	arguments json.RawMessage
+	meta      map[string]json.RawMessage
 	token     any // of progress; nil when the client asks for none
 }
 
@@ -220,14 +221,10 @@ func parsePlainCall(params json.RawMessage) (plainCall, bool) {
 		case "arguments":
 			c.arguments = m.Value
 		case "_meta":
-			var meta map[string]json.RawMessage
-			if json.Unmarshal(m.Value, &meta) != nil {
+			if json.Unmarshal(m.Value, &c.meta) != nil {
 				return c, false
 			}
-			if meta[mcp.MetaKeyProtocolVersion] != nil || meta[traceParent] != nil {
-				return c, false
-			}
-			if token := meta["progressToken"]; token != nil && json.Unmarshal(token, &c.token) != nil {
+			if token := c.meta["progressToken"]; token != nil && json.Unmarshal(token, &c.token) != nil {
 				return c, false
 			}
 		default:

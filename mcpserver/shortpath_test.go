@@ -128,7 +128,6 @@ func TestPlainCalls(t *testing.T) {
 		`{"name":"x","task":{}}`:                   false,
 		`{"name":"x","_meta":[]}`:                  false,
 		`[]`:                                       false,
-		`{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`: false,
 	} {
 		if _, ok := parsePlainCall([]byte(params)); ok != plain {
 			t.Errorf("%s: plain = %v", params, ok)

@@ -40,7 +40,7 @@ func (s *stream) begin(status int) {
 		return
 	}
 	s.begun, s.status = true, status
-	if strings.HasPrefix(s.Header().Get("Content-Type"), "text/event-stream") {
+	if strings.HasPrefix(s.Header().Get("Content-Type"), eventStream) {
 		s.Header().Set("X-Accel-Buffering", "no")
 		s.timer = time.AfterFunc(keepAlive, s.comment)
 	}

@@ -1,0 +1,188 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"zenmcp/core"
+)
+
+const plainMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// TestShortHTTP sends the same requests to the endpoint and to the SDK alone: the
+// answers must be the same, whichever of them the short path takes.
+func TestShortHTTP(t *testing.T) {
+	t.Parallel()
+	call := func(name, arguments, meta string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":"1 é","method":"tools/call","params":{"name":%q,"arguments":%s,%s}}`, name, arguments, meta)
+	}
+	with := func(more string) string { return strings.TrimSuffix(plainMeta, "}") + "," + more + "}" }
+	for name, tt := range map[string]struct {
+		body    string
+		headers []string
+		short   bool
+	}{
+		"plain":              {call("echo", `{"text":"a < \u2028 \"b\" 12345678901234567890"}`, plainMeta), nil, true},
+		"with a level":       {call("echo", `{"text":"a"}`, with(`"io.modelcontextprotocol/logLevel":"debug"`)), nil, true},
+		"with a wrong level": {call("echo", `{"text":"a"}`, with(`"io.modelcontextprotocol/logLevel":"loud"`)), nil, false},
+		"an error":           {call("echo", `{"tekst":"a"}`, plainMeta), nil, true},
+		"no arguments":       {call("echo", `null`, plainMeta), nil, true},
+		"nobody's tool":      {call("nobody", `{}`, plainMeta), []string{headerName, "nobody"}, false},
+		"a denied tool":      {call("denied", `{}`, plainMeta), []string{headerName, "denied"}, false},
+		"another name":       {call("echo", `{"text":"a"}`, plainMeta), []string{headerName, "other"}, false},
+		"no name":            {call("echo", `{"text":"a"}`, plainMeta), []string{headerName, ""}, false},
+		"another method":     {call("echo", `{"text":"a"}`, plainMeta), []string{headerMethod, "tools/list"}, false},
+		"an encoded name":    {call("echo", `{"text":"a"}`, plainMeta), []string{headerName, "=?base64?ZWNobw==?="}, true},
+		"a later version":    {call("echo", `{"text":"a"}`, plainMeta), []string{headerVersion, "2027-01-01"}, false},
+		"another media type": {call("echo", `{"text":"a"}`, plainMeta), []string{"Content-Type", "text/plain"}, false},
+		"only JSON":          {call("echo", `{"text":"a"}`, plainMeta), []string{"Accept", "application/json"}, false},
+		"no version inside":  {call("echo", `{"text":"a"}`, `"_meta":{}`), nil, false},
+		"no capabilities":    {call("echo", `{"text":"a"}`, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), nil, false},
+		"can be asked":       {call("echo", `{"text":"a"}`, strings.Replace(plainMeta, `Capabilities":{}`, `Capabilities":{"elicitation":{}}`, 1)), nil, false},
+		"wants progress":     {call("echo", `{"text":"a"}`, with(`"progressToken":1`)), nil, false},
+		"a state":            {call("echo", `{"text":"a"},"requestState":"x"`, plainMeta), nil, false},
+		"a notification":     {strings.Replace(call("echo", `{}`, plainMeta), `"id":"1 é",`, "", 1), nil, false},
+		"a batch":            {"[" + call("echo", `{}`, plainMeta) + "]", nil, false},
+		"no JSON":            {"{", nil, false},
+		"nothing":            {"", nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEndpoint(newTestServer(t).agents[0])
+			send := func(h http.Handler) (int, string) {
+				t.Helper()
+				r := httptest.NewRequestWithContext(t.Context(), "POST", "/mcp", strings.NewReader(tt.body))
+				headers := append([]string{"Content-Type", "application/json; charset=utf-8", "Accept", "application/json, text/event-stream",
+					headerVersion, modern, headerMethod, methodCall, headerName, "echo"}, tt.headers...)
+				for i := 0; i < len(headers); i += 2 {
+					r.Header.Set(headers[i], headers[i+1])
+				}
+				decodeName(r.Header) // which the SDK cannot
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				body := w.Body.String()
+				if _, data, ok := strings.Cut(body, "data: "); ok {
+					body = data
+				}
+				return w.Code, strings.TrimSpace(body)
+			}
+			wantCode, want := send(e.sessionless)
+			code, got := send(e)
+			if code != wantCode || !sameJSON(got, want) {
+				t.Errorf("got %d %s\nthe SDK says %d %s", code, got, wantCode, want)
+			}
+			took := false
+			send(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { took, _ = e.serveShort(w, r) }))
+			if took != tt.short {
+				t.Errorf("the short path took it: %v", took)
+			}
+		})
+	}
+}
+
+// sameJSON compares texts, as JSON where they are that.
+func sameJSON(a, b string) bool {
+	var x, y any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return a == b
+	}
+	p, _ := json.Marshal(x)
+	q, _ := json.Marshal(y)
+	return bytes.Equal(p, q)
+}
+
+// A recorder is a recorder that may be looked at before the response has ended.
+type recorder struct {
+	mu sync.Mutex
+	w  *httptest.ResponseRecorder
+}
+
+func (r *recorder) Header() http.Header { return r.w.Header() }
+
+func (r *recorder) WriteHeader(status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.w.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.w.Write(b)
+}
+
+func (r *recorder) Flush() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.w.Flush()
+}
+
+// sent is what has left, and with which media type.
+func (r *recorder) sent() (media, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.w.Flushed {
+		return "", r.w.Body.String()
+	}
+	return r.w.Result().Header.Get("Content-Type"), r.w.Body.String()
+}
+
+// TestSlowShortHTTP: an answer that takes long comes as a stream which shows soon
+// that somebody is working on it, and one that nobody waits for ends its call.
+func TestSlowShortHTTP(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cancelled := false
+		slow := define("slow", func(ctx context.Context, _ *core.Call, _ string) (*core.Result, error) {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+				cancelled = true
+				return nil, ctx.Err()
+			}
+			return core.TextResult("at last"), nil
+		})
+		s := newTestServer(t, tools{slow})
+		serve := func(ctx context.Context) *recorder {
+			body, headers := modernCall("slow", "")
+			r := httptest.NewRequestWithContext(ctx, "POST", "/mcp", strings.NewReader(body))
+			r.Host = "localhost"
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			w := &recorder{w: httptest.NewRecorder()}
+			go s.Handler().ServeHTTP(w, r)
+			return w
+		}
+		w := serve(t.Context())
+		time.Sleep(soon + time.Second)
+		synctest.Wait()
+		if media, body := w.sent(); media != eventStream || body != "" {
+			t.Errorf("after %v: %q, %q", soon, media, body)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, body := w.sent(); strings.Count(body, ": still here\n\n") != 3 || !strings.Contains(body, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\"") {
+			t.Errorf("%q", body)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		w = serve(ctx)
+		time.Sleep(time.Second)
+		leave()
+		synctest.Wait()
+		if _, body := w.sent(); !cancelled || body != "" {
+			t.Errorf("cancelled %v, %q", cancelled, body)
+		}
+	})
+}
