@@ -104,7 +104,7 @@ func TestOverTheLimitIsAResult(t *testing.T) {
 		t.Errorf("%d clients; whoever comes without a credential needs none", s.clients.count())
 	}
 	var message json.RawMessage
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(got.body[strings.Index(got.body, "data: "):], "data: ")), &message); err != nil {
+	if err := json.Unmarshal([]byte(got.body), &message); err != nil {
 		t.Error(err)
 	}
 }

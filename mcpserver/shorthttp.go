@@ -94,6 +94,7 @@ func isPlainModern(c plainCall) bool {
 			return false
 		}
 	}
+	//lint:ignore SA1019 clients send it as long as it is there
 	return err == nil && isLogLevel(c.meta[mcp.MetaKeyLogLevel])
 }
 

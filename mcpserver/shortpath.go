@@ -126,22 +126,28 @@ func (p *shortPath) begin(c *shortCall) {
 
 func (c *shortCall) do(ctx context.Context) {
 	defer c.cancel(nil)
+	defer c.progress.close()
 	c.finish(c.run(ctx, c.progress))
 }
 
-// finish answers, unless that is done already.
-func (c *shortCall) finish(res *core.Result) {
+// settle reports whether the call is neither answered nor dropped yet, and that it
+// is now. Its id is free from then on.
+func (c *shortCall) settle() bool {
 	if !c.answered.CompareAndSwap(false, true) {
+		return false
+	}
+	c.path.mu.Lock()
+	defer c.path.mu.Unlock()
+	delete(c.path.running, c.id)
+	return true
+}
+
+// finish answers.
+func (c *shortCall) finish(res *core.Result) {
+	if !c.settle() {
 		return
 	}
 	c.progress.close()
-	c.path.mu.Lock()
-	delete(c.path.running, c.id)
-	c.path.mu.Unlock()
-	if errors.Is(context.Cause(c.ctx), errCancelled) {
-		c.conn.Drop(c.id)
-		return
-	}
 	answer := &jsonrpc.Response{ID: c.id}
 	if members, err := encodeResult(res); err != nil {
 		answer.Error = err
@@ -191,8 +197,9 @@ func (p *shortPath) cancel(params json.RawMessage) bool {
 	p.mu.Lock()
 	c, ours := p.running[id]
 	p.mu.Unlock()
-	if ours {
+	if ours && c.settle() { // without an answer: the specification asks for silence
 		c.cancel(errCancelled)
+		c.conn.Drop(c.id)
 	}
 	return ours
 }

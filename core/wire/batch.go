@@ -115,23 +115,24 @@ func (c *Conn) writePart(ctx context.Context, b *batch, resp *jsonrpc.Response) 
 	if err != nil {
 		return err
 	}
-	return c.partDone(ctx, b, part)
+	if line := c.partDone(b, part); line != nil {
+		return c.send(ctx, func(buf []byte) ([]byte, error) { return append(buf, line...), nil })
+	}
+	return nil
 }
 
 // partDone counts a part of a batch as done, with its answer or, if that is nil,
-// without one, and sends the batch if it was the last part.
-func (c *Conn) partDone(ctx context.Context, b *batch, part []byte) error {
+// without one. After the last part it returns the line to send, if there is one.
+func (c *Conn) partDone(b *batch, part []byte) []byte {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if part != nil {
 		b.parts = append(b.parts, part)
 	}
-	b.left--
-	ready := b.left == 0 && len(b.parts) > 0
-	c.mu.Unlock()
-	if !ready {
+	if b.left--; b.left > 0 || len(b.parts) == 0 {
 		return nil
 	}
-	return c.send(ctx, func(buf []byte) ([]byte, error) { return append(buf, b.array()...), nil })
+	return b.array()
 }
 
 // split returns the elements of a JSON array.

@@ -109,14 +109,16 @@ func (c *Conn) answered(resp *jsonrpc.Response) (in call, known bool) {
 }
 
 // Drop says that a call gets no answer, since its client has cancelled it. In a
-// batch the others' answers do without.
+// batch the others' answers do without. It does not wait for the peer.
 func (c *Conn) Drop(id jsonrpc.ID) {
 	in, known := c.answered(&jsonrpc.Response{ID: id})
 	if !known {
 		return
 	}
 	if in.batch != nil {
-		_ = c.partDone(context.Background(), in.batch, nil) // an error has ended the session
+		if line := c.partDone(in.batch, nil); line != nil {
+			c.sendLater(line)
+		}
 	}
 	c.settle(in)
 }
