@@ -115,6 +115,8 @@ func (e *exam) permissions(file string) {
 }
 
 // unknown reports a name that nothing has, with the nearest one that something has.
+// Where not all names are known, a name is taken for one of the others unless it is
+// almost a known one.
 func (e *exam) unknown(c core.Capability) error {
 	if c.Name == core.Wildcard {
 		return nil
@@ -127,6 +129,9 @@ func (e *exam) unknown(c core.Capability) error {
 		if slices.Contains(e.named(other), c.Name) {
 			return fmt.Errorf("%q is no name in %s; it is one in %s", c.Name, c.Kind, other)
 		}
+	}
+	if e.partial(c.Kind) && core.Nearest(c.Name, names) == "" {
+		return nil
 	}
 	return fmt.Errorf("nothing in %s has the name %q%s", c.Kind, c.Name, core.DidYouMean(c.Name, names))
 }

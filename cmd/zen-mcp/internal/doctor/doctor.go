@@ -12,6 +12,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 
 	"zenmcp/configs"
 	"zenmcp/configs/clients"
@@ -234,4 +235,10 @@ func (e *exam) named(kind core.Kind) []string {
 		}
 	}
 	return names
+}
+
+// partial reports whether a dimension has names that are not known: those in a file
+// that cannot be read, or that the project would bring.
+func (e *exam) partial(kind core.Kind) bool {
+	return slices.ContainsFunc(e.catalog.Omitted(), func(o core.Omission) bool { return o.Kind == kind && o.Name == "" })
 }

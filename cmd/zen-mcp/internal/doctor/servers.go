@@ -111,7 +111,8 @@ func (e *exam) server(t tried) {
 			find("mcp-warning", errors.New(w))
 		}
 	}
-	if t.program != "" && !strings.ContainsAny(t.server.Command, `/\`) {
+	_, ownPath := t.server.Env["PATH"]
+	if t.program != "" && !ownPath && !strings.ContainsAny(t.server.Command, `/\`) {
 		e.desktop(t.server.Command, e.entry(t.server, "command", nil))
 	}
 }
