@@ -112,7 +112,7 @@ func (v *validator) config(c core.Config) {
 }
 
 // secretName is the name of a value that nobody else should know.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|authorization|credential`)
+var secretName = regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|passphrase|authorization|credentials?)$`)
 
 // Secrets warns of each key, token and password that is written out in a file that
 // others on the machine can read (B08). One in an environment variable is not.

@@ -121,7 +121,7 @@ func TestWriteIntoAFolderThatTakesNothing(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mcp.json")
-	text := `{"env": {"GITHUB_TOKEN": "x", "PATH": "/bin", "API_KEY": "${KEY}", "EMPTY_KEY": ""},
+	text := `{"env": {"GITHUB_TOKEN": "x", "PATH": "/bin", "API_KEY": "${KEY}", "EMPTY_KEY": "", "TOKENIZER": "x"},
  "headers": [{"Authorization": "Bearer x"}], "maxTokens": 5}`
 	for mode, want := range map[os.FileMode][]string{0o600: nil, 0o640: {"1:26", "2:32"}} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

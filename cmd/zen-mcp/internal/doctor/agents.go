@@ -183,7 +183,7 @@ func (e *exam) subAgents(context.Context) {
 			}
 			var unset *core.UnsetError
 			switch {
-			case !filepath.IsAbs(place(o)): // one of the factory's
+			case !filepath.IsAbs(place(o)), errors.Is(o, llm.ErrNoKey) && e.keyless(): // as the factory left it
 				e.fact(o.Name, "not offered: %s", o.Reason)
 			case errors.As(o, &unset): // told with the endpoint
 			case errors.Is(o, llm.ErrNoKey):
@@ -193,6 +193,12 @@ func (e *exam) subAgents(context.Context) {
 			}
 		}
 	}
+}
+
+// keyless reports whether no endpoint can be used: nobody has set up models yet.
+func (e *exam) keyless() bool {
+	service := new(llm.Service)
+	return !slices.ContainsFunc(e.config.Endpoints, func(p core.Endpoint) bool { return service.Usable(e.config, p.ID) == nil })
 }
 
 // place is the file that an omission comes from.
