@@ -7,6 +7,7 @@
 // are JSON as people write it, with comments, trailing commas and a BOM; what is
 // wrong in one is reported as a [Problem] with its line and column. Reading
 // never writes; only [WriteFile] does, and not over a file unless it is told to.
+// [Places.Watch] tells when something may have changed.
 package configs
 
 import (

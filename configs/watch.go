@@ -296,5 +296,9 @@ func (w *lookout) cannot(err error) {
 // IsJunk reports whether a name in a folder is not part of what the folder is
 // about: what version control, package managers, systems and editors leave there.
 func IsJunk(name string) bool {
-	return slices.Contains([]string{".git", ".hg", ".svn", ".DS_Store", "node_modules", "__pycache__"}, name)
+	if strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".#") || name == "4913" { // vim asks with that one whether it may write
+		return true
+	}
+	swap, _ := filepath.Match(".*.sw[a-p]", name)
+	return swap || slices.Contains([]string{".git", ".hg", ".svn", ".DS_Store", "node_modules", "__pycache__"}, name)
 }

@@ -228,6 +228,19 @@ func TestWatchesNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
+// TestIsJunk checks what editors leave beside a file.
+func TestIsJunk(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"SKILL.md": false, "a.swf": false, ".env": false, "~x": false, ".swiftlint": false,
+		"SKILL.md~": true, ".SKILL.md.swp": true, ".x.swo": true, ".#SKILL.md": true, "4913": true, ".git": true, "node_modules": true,
+	} {
+		if IsJunk(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
+
 // TestBlind checks what is said when the system's limits are reached.
 func TestBlind(t *testing.T) {
 	t.Parallel()

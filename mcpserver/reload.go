@@ -47,11 +47,13 @@ func (s *Server) Reload(ctx context.Context, config core.Config, catalog core.Ca
 		before := a.now.Load()
 		if err := a.renew(agents[i]); err != nil {
 			errs = append(errs, fmt.Errorf("agent %q stays as it was: %w", a.id, err))
-			if err := a.renew(before.definition); err != nil {
-				errs = append(errs, err) // the client is closed, or the roots are gone
-			}
+			err = a.renew(before.definition) // of the new catalog all the same
+			errs = append(errs, err)
 		}
 		a.announce(ctx, before, look)
+	}
+	if s.closing.Err() != nil {
+		return nil // what failed did so because of that
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,8 @@
 // Package mcpserver publishes agents as MCP servers: each agent's tools, as its
 // permissions leave them, over stdio and streamable HTTP, in every revision of
 // the protocol from 2024-11-05 to 2026-07-28. It turns core's values into MCP's
-// and knows nothing of what the tools do.
+// and knows nothing of what the tools do. [Server.Reload] changes what is published
+// while clients are connected, and tells them.
 //
 // On stdio a process takes its standard streams for the protocol alone
 // ([CaptureStdout], [CaptureStdin]) and serves the one session it has on them

@@ -22,6 +22,8 @@ type ServeOptions struct {
 	CertFile, KeyFile string
 	// Log gets what an operator wants to know; nil discards.
 	Log *slog.Logger
+	// Ready, if not nil, is called when requests are served.
+	Ready func()
 }
 
 // ServeHTTP serves on l until ctx ends. It does so before there is a server:
@@ -54,6 +56,9 @@ func ServeHTTP(ctx context.Context, l net.Listener, o ServeOptions, start func(c
 	}
 	handler := s.Handler()
 	v.handler.Store(&handler)
+	if o.Ready != nil {
+		o.Ready()
+	}
 	select {
 	case err := <-stopped:
 		return errors.Join(err, s.Close())

@@ -149,13 +149,8 @@ func serveHTTP(ctx context.Context, o *options, std streams) error {
 	}
 	defer l.Close()
 	o.http.serve.Log = sys.log
-	return mcpserver.ServeHTTP(ctx, l, o.http.serve, func(ctx context.Context) (*mcpserver.Server, error) {
-		server, err := sys.server(ctx, o)
-		if err == nil {
-			o.http.announce(l.Addr(), sys.log, std.err)
-		}
-		return server, err
-	})
+	o.http.serve.Ready = func() { o.http.announce(l.Addr(), sys.log, std.err) }
+	return mcpserver.ServeHTTP(ctx, l, o.http.serve, func(ctx context.Context) (*mcpserver.Server, error) { return sys.server(ctx, o) })
 }
 
 // announce says where the server is, and what is risky about it.

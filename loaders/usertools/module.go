@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -125,8 +126,22 @@ func (s *Source) load(ctx context.Context, dir string, files []string) ([]*strin
 	return declared, errs
 }
 
+// loaded is what came of loading the modules of one folder. Beside the file that is
+// kept, it spares a reload the modules that fail, or do not come back.
+type loaded struct {
+	digest   string
+	declared []*string
+	errs     []error
+}
+
 // declarations is load, by way of what is kept of the last time.
 func (s *Source) declarations(ctx context.Context, dir string, files []string, digest string) ([]*string, []error) {
+	s.mu.Lock()
+	last := s.loaded[dir]
+	s.mu.Unlock()
+	if last.digest == digest && digest != "" {
+		return last.declared, slices.Clone(last.errs)
+	}
 	file := s.cacheFile(dir)
 	kept := readCache(file)
 	declared, errs := make([]*string, len(files)), make([]error, len(files))
@@ -156,6 +171,11 @@ func (s *Source) declarations(ctx context.Context, dir string, files []string, d
 		for i, m := range missing {
 			declared[m], errs[m] = texts[i], failed[i]
 		}
+	}
+	if ctx.Err() == nil {
+		s.mu.Lock()
+		s.loaded[dir] = loaded{digest, declared, slices.Clone(errs)}
+		s.mu.Unlock()
 	}
 	now := cache{Digest: digest, Node: path, Modules: map[string]*string{}}
 	for i, f := range files {

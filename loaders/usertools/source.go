@@ -28,6 +28,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"zenmcp/configs"
@@ -44,13 +45,16 @@ type Source struct {
 	log    *slog.Logger
 	limit  time.Duration          // of loading a module
 	good   configs.LastGood[tool] // by file
+
+	mu     sync.Mutex
+	loaded map[string]loaded // by folder
 }
 
 var _ core.Source = (*Source)(nil)
 
 // New makes a source. It reads nothing yet. The log gets what modules print.
 func New(places *configs.Places, log *slog.Logger) *Source {
-	return &Source{places: places, log: log, limit: loadLimit}
+	return &Source{places: places, log: log, limit: loadLimit, loaded: map[string]loaded{}}
 }
 
 // A tool is one file that can be used.
