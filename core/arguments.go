@@ -348,9 +348,7 @@ func wordless(s *jsonschema.Schema) bool {
 	if s.MinLength != nil && *s.MinLength == 1 {
 		known.MinLength = s.MinLength
 	}
-	a, errA := json.Marshal(s)
-	b, errB := json.Marshal(known)
-	if errA != nil || errB != nil || string(a) != string(b) {
+	if !reflect.DeepEqual(s, known) {
 		return true
 	}
 	for _, p := range s.Properties {

@@ -21,3 +21,9 @@ func countChildren() (n int, ok bool) {
 	}
 	return n, ok
 }
+
+// countsChildren reports whether the kernel tells, without counting them.
+func countsChildren() bool {
+	_, err := os.Stat("/proc/thread-self/children")
+	return err == nil
+}

@@ -4,3 +4,5 @@ package mcpserver
 
 // countChildren does not count: there is no cheap way.
 func countChildren() (n int, ok bool) { return 0, false }
+
+func countsChildren() bool { return false }

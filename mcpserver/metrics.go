@@ -39,7 +39,7 @@ func newMetrics(s *Server) *metrics {
 			func() float64 { return float64(s.clients.count()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "zenmcp_sessions_evicted_total", Help: "Sessions that made room for newer ones."},
 			func() float64 { return float64(s.clients.evicted.Load()) }))
-	if _, ok := countChildren(); ok {
+	if countsChildren() {
 		m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "zenmcp_children", Help: "Processes that this one has started and that still are."},
 			func() float64 { n, _ := countChildren(); return float64(n) }))
 	}

@@ -7,10 +7,16 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"time"
 
 	"zenmcp/core"
 	"zenmcp/mcpserver"
 )
+
+// watchAfter is how long after the start the watch begins. It begins with reading
+// everything again, so nothing is missed, and the client that waits for its first
+// answer has the machine to itself.
+const watchAfter = 500 * time.Millisecond
 
 // watch reads the files again whenever they change, until the system closes.
 func (s *system) watch(o *options, server *mcpserver.Server) {
@@ -21,6 +27,10 @@ func (s *system) watch(o *options, server *mcpserver.Server) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
+		select {
+		case <-time.After(watchAfter):
+		case <-ctx.Done():
+		}
 		s.places.Watch(ctx, s.log, func(ctx context.Context) { s.reload(ctx, o, server) })
 	}()
 	s.onClose(func() error { cancel(); <-done; return nil })
