@@ -21,7 +21,9 @@ type rawResult struct {
 
 // MarshalJSON writes the members as they are. What another server says of itself
 // (serverInfo in _meta, resultType) is replaced by what is true of this one.
-func (r *rawResult) MarshalJSON() ([]byte, error) {
+func (r *rawResult) MarshalJSON() ([]byte, error) { return r.append(nil) }
+
+func (r *rawResult) append(dst []byte) ([]byte, error) {
 	var meta []rawjson.Member
 	out := make([]rawjson.Member, 0, len(r.members)+2)
 	sawType := false
@@ -53,7 +55,7 @@ func (r *rawResult) MarshalJSON() ([]byte, error) {
 	if r.modern && !sawType {
 		out = append(out, rawjson.Member{Name: "resultType", Value: json.RawMessage(`"complete"`)})
 	}
-	return rawjson.JoinMembers(out), nil
+	return rawjson.AppendMembers(dst, out), nil
 }
 
 func setMember(members []rawjson.Member, name string, value json.RawMessage) []rawjson.Member {
@@ -72,17 +74,11 @@ func encodeResult(r *core.Result) ([]rawjson.Member, error) {
 	if r.Whole != nil {
 		return rawjson.Members(r.Whole)
 	}
-	content := []byte{'['}
-	for i, b := range r.Blocks {
-		if i > 0 {
-			content = append(content, ',')
-		}
-		var err error
-		if content, err = appendBlock(content, b); err != nil {
-			return nil, err
-		}
+	content, err := appendContent(nil, r.Blocks)
+	if err != nil {
+		return nil, err
 	}
-	members := []rawjson.Member{{Name: "content", Value: append(content, ']')}}
+	members := []rawjson.Member{{Name: "content", Value: content}}
 	if r.IsError {
 		members = append(members, rawjson.Member{Name: "isError", Value: json.RawMessage("true")})
 	}
@@ -94,6 +90,38 @@ func encodeResult(r *core.Result) ([]rawjson.Member, error) {
 		members = append(members, rawjson.Member{Name: "_meta", Value: meta})
 	}
 	return members, nil
+}
+
+// appendResult appends what a client of the revisions with a handshake gets. Text
+// of a plain result goes right into dst.
+func appendResult(dst []byte, r *core.Result) ([]byte, error) {
+	if r.Whole == nil && len(r.Meta) == 0 {
+		dst, err := appendContent(append(dst, `{"content":`...), r.Blocks)
+		if r.IsError {
+			dst = append(dst, `,"isError":true`...)
+		}
+		return append(dst, '}'), err
+	}
+	members, err := encodeResult(r)
+	if err != nil {
+		return nil, err
+	}
+	result := &rawResult{members: members}
+	return result.append(dst)
+}
+
+func appendContent(dst []byte, blocks []core.Block) ([]byte, error) {
+	dst = append(dst, '[')
+	for i, b := range blocks {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = appendBlock(dst, b); err != nil {
+			return nil, err
+		}
+	}
+	return append(dst, ']'), nil
 }
 
 func appendBlock(dst []byte, b core.Block) ([]byte, error) {

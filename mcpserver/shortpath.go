@@ -148,14 +148,25 @@ func (c *shortCall) finish(res *core.Result) {
 		return
 	}
 	c.progress.close()
+	buf := results.Get().(*[]byte)
 	answer := &jsonrpc.Response{ID: c.id}
-	if members, err := encodeResult(res); err != nil {
+	if encoded, err := appendResult((*buf)[:0], res); err != nil {
 		answer.Error = err
-	} else if answer.Result, err = (&rawResult{members: members}).MarshalJSON(); err != nil {
-		answer.Error = err
+	} else {
+		answer.Result = encoded
+		*buf = encoded
 	}
 	_ = c.conn.Write(context.Background(), answer) // an error has ended the session
+	if cap(*buf) <= keepResult {
+		results.Put(buf)
+	}
 }
+
+// results are buffers that results are encoded in. Bigger ones than keepResult are
+// not kept.
+var results = sync.Pool{New: func() any { return new([]byte) }}
+
+const keepResult = 1 << 20
 
 // overseeEvery is how often calls with a host are looked at: a part of the deadline that
 // their file operations have.
