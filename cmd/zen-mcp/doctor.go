@@ -42,11 +42,11 @@ func doctorCommand() command {
 			if err != nil {
 				return err
 			}
-			print := report.Text
+			write := report.Text
 			if o.json {
-				print = report.JSON
+				write = report.JSON
 			}
-			if err := print(std.out); err != nil {
+			if err := write(std.out); err != nil {
 				return err
 			}
 			if !report.Healthy(strict) {
@@ -71,7 +71,7 @@ func examine(ctx context.Context, o *options, std streams, what doctor.Options) 
 	o.inspect = true
 	what.Version, what.Log = version, s.log
 	what.Places, what.Agents, what.Dir = o.where(), o.agents, o.workingDir
-	what.Roots, what.Commands, what.Boundary = o.roots, o.commandReach(), boundary
+	what.Roots, what.Commands, what.Boundary = o.openRoots, o.commandReach(), boundary
 	what.Named = map[string][]core.Capability{"--allow": capabilities(o.allow), "--deny": capabilities(o.deny)}
 	what.Narrow = func(p core.Permissions) core.Permissions {
 		narrowed, _ := narrow(p, o.allow, o.deny) // which was tried above

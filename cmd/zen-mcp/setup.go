@@ -100,12 +100,8 @@ func (s *system) load(ctx context.Context, o *options) error {
 	if err := s.loadAgents(config, o); err != nil {
 		return err
 	}
-	if s.roots, err = core.OpenRoots(o.roots); err != nil {
-		return errUsage{fmt.Errorf("--root: %w", err)}
-	}
-	if o.cwd == "" && o.project == "" && !s.roots.Holds(s.dir) {
-		// Nobody chose the folder: a client has started us in its own.
-		s.dir = s.roots.List()[0]
+	if s.roots, s.dir, err = o.openRoots(s.dir); err != nil {
+		return errUsage{err}
 	}
 	s.openSources(o)
 	catalog, err := core.Discover(ctx, s.sources...)
@@ -184,6 +180,19 @@ func (o *options) workingDir(project string) (string, error) {
 		return "", fmt.Errorf("--cwd %q: no such directory", o.cwd)
 	}
 	return abs, nil
+}
+
+// openRoots opens the roots, and moves the working directory into the first of them
+// if nobody chose it: a client has started us in a folder of its own.
+func (o *options) openRoots(dir string) (*core.Roots, string, error) {
+	roots, err := core.OpenRoots(o.roots)
+	if err != nil {
+		return nil, dir, fmt.Errorf("--root: %w", err)
+	}
+	if o.cwd == "" && o.project == "" && !roots.Holds(dir) {
+		dir = roots.List()[0]
+	}
+	return roots, dir, nil
 }
 
 // scope makes the scope of one client of an agent.

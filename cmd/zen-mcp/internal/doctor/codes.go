@@ -77,7 +77,7 @@ func Codes() []Code {
 		{"switched-off", Info, "something is switched off in its file", "Nothing, if that is meant."},
 
 		{"path-shell", Warning, "the login shell does not say where programs are", "Set PATH in the client's entry, or repair the shell's start-up files."},
-		{"root-missing", Error, "a root cannot be opened", "Correct the name, or make the folder."},
+		{"root-missing", Error, "a root cannot be opened, or the working directory is in none", "Correct the name, make the folder, or set --cwd."},
 		{"state-unusable", Error, "the state directory cannot be written", "Make it writable, or name another with $XDG_STATE_HOME."},
 		{"state-readable", Warning, "others can look into the state directory", "Run chmod 700 on it."},
 

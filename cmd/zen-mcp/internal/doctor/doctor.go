@@ -25,9 +25,11 @@ type Options struct {
 	Version  string
 	Places   configs.Options
 	Agents   []string // ids; none means the one that would be served
-	Dir      func(project string) (string, error)
-	Roots    []string
 	Commands core.CommandReach
+	// Dir finds the working directory, and Roots the roots and, with them, the
+	// directory that counts.
+	Dir   func(project string) (string, error)
+	Roots func(dir string) (*core.Roots, string, error)
 	// Narrow takes away from permissions what --allow and --deny do. Named are the
 	// names in these flags, by the flag.
 	Narrow func(core.Permissions) core.Permissions

@@ -147,11 +147,10 @@ func (e *exam) boundary(context.Context) {
 		e.find("place-missing", err)
 		e.dir = e.places.Project
 	}
-	e.fact("directory", "%s", e.dir)
-	if e.roots, err = core.OpenRoots(e.Roots); err != nil {
+	if e.roots, e.dir, err = e.Roots(e.dir); err != nil {
 		e.find("root-missing", err)
-		return
 	}
+	e.fact("directory", "%s", e.dir)
 	for _, root := range e.roots.List() {
 		e.fact("root", "%s", root)
 	}
