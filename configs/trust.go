@@ -210,22 +210,30 @@ func (d *digester) file(name, path string, info fs.FileInfo) error {
 
 // named adds the files of the project that the texts of a JSON file name.
 func (d *digester) named(file, project string) error {
-	doc, err := ReadFile(file)
-	if err != nil {
-		return nil // a file that cannot be read runs nothing
-	}
-	for _, text := range texts(doc) {
-		if !filepath.IsLocal(text) {
-			continue
+	for _, name := range namedFiles(file, project) {
+		path := filepath.Join(project, name)
+		info, err := os.Stat(path)
+		if err == nil {
+			err = d.file(name, path, info)
 		}
-		path := filepath.Join(project, text)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-			if err := d.file(text, path, info); err != nil {
-				return err
-			}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// namedFiles lists the files of the project that the texts of a JSON file name. A
+// file that cannot be read names none, and runs nothing.
+func namedFiles(file, project string) []string {
+	doc, err := ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(texts(doc), func(text string) bool {
+		info, err := os.Stat(filepath.Join(project, text))
+		return !filepath.IsLocal(text) || err != nil || !info.Mode().IsRegular()
+	})
 }
 
 // texts lists all texts in a document.

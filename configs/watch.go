@@ -69,8 +69,14 @@ func (p *Places) watchAll(w *lookout) {
 	for kind, of := range layout {
 		for _, place := range p.all(kind) {
 			real := w.follow(place.Path)
-			if !of.file && real != "" {
+			switch {
+			case real == "":
+			case !of.file:
 				w.folder(real, of.deep)
+			case place.Project: // what it names is a part of what the user trusts
+				for _, name := range namedFiles(real, p.Project) {
+					w.follow(filepath.Join(p.Project, name))
+				}
 			}
 		}
 	}

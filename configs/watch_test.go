@@ -169,6 +169,11 @@ func TestWatch(t *testing.T) {
 		{"and back", func() { s.must(os.Rename(s.home+".old", s.home)) }},
 		{"a file changes after that", func() { s.write(in(skills, "a/deep/x"), "3") }},
 		{"the project gets .mcp.json", func() { s.write(in(s.project, ".mcp.json"), "{}") }},
+		{"it names a script", func() {
+			s.write(in(s.project, "bin/server.sh"), "1")
+			s.write(in(s.project, ".mcp.json"), `{"mcpServers": {"x": {"command": "sh", "args": ["bin/server.sh"]}}}`)
+		}},
+		{"the script changes", func() { s.write(in(s.project, "bin/server.sh"), "2") }},
 		{"the project gets an agent", func() { s.write(in(s.project, ".ai-zen/agents/a.json"), "{}") }},
 		{"and it changes", func() { s.write(in(s.project, ".ai-zen/agents/a.json"), "{ }") }},
 		{"the user gets .agents/mcp.json", func() { s.write(in(s.user, ".agents/mcp.json"), "{}") }},

@@ -104,7 +104,7 @@ func (r *filesReader) file(path string) {
 	}
 	content.keep(r.round.Last(path))
 	r.round.Settle(path, content, nil)
-	settled := content.hidden
+	settled := slices.Clone(content.hidden)
 	for _, server := range content.servers {
 		if by, taken := r.taken[server.Name]; taken {
 			shadowed := &configs.Problem{File: path, Err: &core.ShadowedError{By: by}}
