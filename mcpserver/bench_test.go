@@ -16,7 +16,7 @@ import (
 // SDK's client at the other end of each transport, whose cost is part of it.
 func BenchmarkCall(b *testing.B) {
 	b.Run("direct", func(b *testing.B) {
-		s := benchServer(b)
+		s := benchServer(b, tools{echo()})
 		tool, _ := s.agents[0].shared.view.Load().published.Tool("echo")
 		for b.Loop() {
 			if _, err := tool.Run(b.Context(), &core.Call{Arguments: []byte(`{"text":"hello"}`)}); err != nil {
@@ -25,7 +25,7 @@ func BenchmarkCall(b *testing.B) {
 		}
 	})
 	b.Run("stdio", func(b *testing.B) {
-		s := benchServer(b)
+		s := benchServer(b, tools{echo()})
 		in, toServer := io.Pipe()
 		fromServer, out := io.Pipe()
 		go s.ServeStdio(context.Background(), &wire.Transport{In: in, Out: out})
@@ -33,21 +33,22 @@ func BenchmarkCall(b *testing.B) {
 	})
 	for name, version := range map[string]string{"http sessions": "2025-11-25", "http sessionless": modern} {
 		b.Run(name, func(b *testing.B) {
-			web := httptest.NewServer(benchServer(b).Handler())
+			web := httptest.NewServer(benchServer(b, tools{echo()}).Handler())
 			defer web.Close()
 			benchClient(b, &mcp.StreamableClientTransport{Endpoint: web.URL + "/mcp", DisableStandaloneSSE: true}, version)
 		})
 	}
 }
 
-func benchServer(b *testing.B) *Server {
+func benchServer(b *testing.B, of tools) *Server {
 	b.Helper()
-	catalog, err := core.Discover(b.Context(), tools{echo()})
+	catalog, err := core.Discover(b.Context(), of)
 	if err != nil {
 		b.Fatal(err)
 	}
 	env := &core.Env{}
-	env.Update(core.Config{}, catalog)
+	whole := 100 << 20 // the budget of results is not measured here
+	env.Update(core.Config{MaxToolOutput: &whole}, catalog)
 	s, err := New(Options{Version: "test", Env: env, Dir: b.TempDir(),
 		Agents: []core.AgentDefinition{{ID: "default", Permissions: core.AllowAll()}}})
 	if err != nil {
