@@ -101,6 +101,17 @@ func (a *agent) announce(ctx context.Context, before *edition, look listings) {
 	a.checkFiles(ctx, look)
 }
 
+// noteListed remembers what the first client is shown that comes before the first
+// reload, which would otherwise have nothing to compare with.
+func (a *agent) noteListed(ctx context.Context, v shelf) {
+	if a.listed.Load() != nil {
+		return
+	}
+	if listed := v.fingerprint(ctx, listings{}); ctx.Err() == nil {
+		a.listed.CompareAndSwap(nil, &listed)
+	}
+}
+
 // listings keep, during one reload, what is in the folders of skills.
 type listings map[core.SkillFiles][]core.SkillFile
 

@@ -120,6 +120,31 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestFirstReload checks that the first reload tells of a file that came after the
+// first list, and of nothing when none did.
+func TestFirstReload(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"", "new.md"} {
+		shelves := testShelves()
+		server := newTestServer(t, tools{says("a", "")}, shelves)
+		e, options := newEvents()
+		session := way{version: "2025-11-25"}.connect(t, server, options)
+		if _, err := session.ListResources(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if file != "" {
+			shelves.skills["alpha"].write(file, "new")
+		}
+		reload(t, server, tools{says("b", "")}, shelves)
+		expect(t, e.tools, "tools")
+		if file != "" {
+			expect(t, e.resources, "resources")
+		} else if len(e.resources) > 0 {
+			t.Error("told of resources that did not change")
+		}
+	}
+}
+
 // TestReloadInstructions checks that who comes later is told what is here then.
 func TestReloadInstructions(t *testing.T) {
 	t.Parallel()

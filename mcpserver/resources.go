@@ -32,6 +32,7 @@ func (a *agent) answerSkills(next mcp.MethodHandler) mcp.MethodHandler {
 			if r.Params != nil {
 				cursor = r.Params.Cursor
 			}
+			a.noteListed(ctx, v)
 			return respond(r)(v.listResources(ctx, cursor))
 		case *mcp.ListResourceTemplatesRequest:
 			return respond(r)(listTemplates(), nil)
