@@ -174,6 +174,21 @@ func TestPackagedNames(t *testing.T) {
 	}
 }
 
+// TestPackagedBundler: a release packs with what the end-to-end tests pack with.
+func TestPackagedBundler(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join(top, "mcpserver", "testdata", "e2e", "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tested struct{ Dependencies map[string]string }
+	unmarshal(t, string(data), &tested)
+	const bundler = "@anthropic-ai/mcpb"
+	if want := bundler + "@" + tested.Dependencies[bundler]; !strings.Contains(packaged(t, "mcpb/pack.sh"), want+"}") {
+		t.Errorf("pack.sh does not use %s", want)
+	}
+}
+
 // TestPackagedSecret: the example's tokens are what --token-file reads.
 func TestPackagedSecret(t *testing.T) {
 	t.Parallel()

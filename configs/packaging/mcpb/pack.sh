@@ -16,9 +16,9 @@ trap 'rm -rf "$bundle"' EXIT
 for program in "$@"; do
 	platform=${program%%=*} file=${program#*=}
 	mkdir -p "$bundle/server/$platform"
-	cp "$file" "$bundle/server/$platform/zen-mcp${file##*zen-mcp}"
+	cp "$file" "$bundle/server/$platform/zen-mcp${file##*zen-mcp}" # with its .exe
 done
-stamp() { sed "s/\"version\": \"0.0.0\"/\"version\": \"$version\"/; s/0\.0\.0/$version/; s/0\{64\}/${hash:-}/"; }
+stamp() { sed "s/0\.0\.0/$version/; s/0\{64\}/${hash:-}/"; }
 stamp <"$here/manifest.json" >"$bundle/manifest.json"
 ${MCPB:-npx --yes @anthropic-ai/mcpb@2.1.2} pack "$bundle" "$out"
 
