@@ -14,7 +14,7 @@ import (
 	"zenmcp/core"
 )
 
-var update = flag.Bool("update", false, "write the golden files and README's table of codes")
+var update = flag.Bool("update", false, "write the golden files")
 
 // report has a fact, findings of each level, and an empty check.
 func report() *Report {
@@ -76,26 +76,4 @@ func TestCodes(t *testing.T) {
 		}
 		seen[c.ID] = true
 	}
-}
-
-// TestReadme: README's table of codes is this one.
-func TestReadme(t *testing.T) {
-	t.Parallel()
-	const begin, end = "<!-- doctor codes -->\n", "<!-- end of doctor codes -->\n"
-	file := filepath.Join("..", "..", "..", "..", "README.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, okEnd := strings.Cut(rest, end)
-	if !ok || !okEnd {
-		t.Fatalf("README.md has no %s … %s", strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	var table strings.Builder
-	table.WriteString("| code | | what is wrong | what to do |\n|---|---|---|---|\n")
-	for _, c := range Codes() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", c.ID, c.Level, c.Title, c.Advice)
-	}
-	golden(t, file, before+begin+table.String()+end+after)
 }
