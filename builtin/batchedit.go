@@ -38,7 +38,7 @@ func batchEdit() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "batchEdit",
 		Title:       "Edit several places",
-		Description: "Replace several texts in a file by edit's rules: all of them, or nothing is changed.",
+		Description: "Replace several texts in a file by edit's rules: all, or nothing is changed.",
 		Hints:       core.Hints{Destructive: true},
 		Pace:        core.PaceBrief,
 	}, func(ctx context.Context, call *core.Call, in batchEditInput) (*core.Result, error) {

@@ -19,7 +19,7 @@ type execAsyncInput struct {
 	Command  string `json:"command" jsonschema:"a command line for the shell"`
 	Cwd      string `json:"cwd,omitempty" jsonschema:"default: the working directory"`
 	Detached bool   `json:"detached,omitempty" jsonschema:"outlives this server"`
-	LogFile  string `json:"logFile,omitempty" jsonschema:"takes stdout and stderr, at its end; default: they are dropped"`
+	LogFile  string `json:"logFile,omitempty" jsonschema:"gets stdout and stderr appended; default: dropped"`
 }
 
 type execAsyncAnswer struct {

@@ -49,7 +49,7 @@ func findText() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "findText",
 		Title:       "Find text",
-		Description: "Find lines that hold a text or match a regular expression, in files selected by a glob. Gives JSON.",
+		Description: "Find lines that hold a text or match a regular expression, in files selected by a glob.",
 		Input:       schema,
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 		Output:      core.OutputLong,

@@ -33,7 +33,7 @@ func glob() core.Definition {
 	return core.Define(core.Tool{
 		Name:        "glob",
 		Title:       "Find files",
-		Description: "Find files and directories by a glob: a sorted JSON array of paths relative to path.",
+		Description: "Find files and directories by a glob: a sorted JSON array, relative to path.",
 		Hints:       core.Hints{ReadOnly: true, Idempotent: true},
 		Output:      core.OutputLong,
 	}, func(ctx context.Context, call *core.Call, in globInput) (*core.Result, error) {

@@ -57,12 +57,10 @@ func listSize(ts *testscript.TestScript, neg bool, args []string) {
 	limit, err := strconv.Atoi(args[1])
 	ts.Check(err)
 	answers := strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n")
-	var answer struct {
-		Result struct{ Tools json.RawMessage }
-	}
+	var answer struct{ Result json.RawMessage }
 	ts.Check(json.Unmarshal([]byte(answers[len(answers)-1]), &answer))
-	ts.Logf("tools/list: %d bytes", len(answer.Result.Tools))
-	if size := len(answer.Result.Tools); size == 0 || size > limit {
+	ts.Logf("tools/list: %d bytes", len(answer.Result))
+	if size := len(answer.Result); size == 0 || size > limit {
 		ts.Fatalf("tools/list has %d bytes, more than %d or none", size, limit)
 	}
 }
