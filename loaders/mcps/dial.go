@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"time"
@@ -155,6 +156,10 @@ func (d *dialer) because(s *session, err error) error {
 func isFinal(err error) bool {
 	var lost *lostError
 	var auth *authError
+	var status *statusError
+	if errors.As(err, &status) && status.status == http.StatusUnauthorized {
+		return true
+	}
 	return errors.As(err, &auth) || errors.As(err, &lost) && !lost.sent && isDial(err)
 }
 

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -77,7 +76,7 @@ func (x *exchange) refused(resp *http.Response, inSession bool) error {
 		}
 		return &statusError{status: resp.StatusCode}
 	}
-	if refused := wantsSignIn(resp); refused != nil {
+	if refused := x.link.wantsSignIn(resp); refused != nil {
 		return refused
 	}
 	if msg, err := wire.Decode(bytes.TrimSpace(head)); err == nil {
@@ -91,7 +90,7 @@ func (x *exchange) refused(resp *http.Response, inSession bool) error {
 		x.link.peer.lose(errSessionGone)
 		return nil
 	}
-	return &statusError{resp.StatusCode, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
+	return newStatusError(resp.StatusCode, bytes.NewReader(head))
 }
 
 // A refusal is a JSON-RPC error that came with a status of its own.

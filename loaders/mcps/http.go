@@ -15,6 +15,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"zenmcp/core"
 	"zenmcp/core/wire"
 )
 
@@ -51,6 +52,12 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// newStatusError takes what came with a status, as far as it is there.
+func newStatusError(status int, body io.Reader) *statusError {
+	head, _ := io.ReadAll(io.LimitReader(body, 64<<10))
+	return &statusError{status, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
+}
+
 // wantsSSE reports the statuses with which a server of the older HTTP transport
 // refuses the newer one.
 func (e *statusError) wantsSSE() bool {
@@ -73,8 +80,14 @@ func (e *authError) Error() string {
 }
 
 // wantsSignIn makes an authError of a response that asks for a sign-in, or for
-// one that permits more; nil of all others.
-func wantsSignIn(resp *http.Response) *authError {
+// one that permits more; nil of all others. Where the entry has a credential of its
+// own nobody can sign in, and what the server says of that credential is the error.
+func (e *httpEnd) wantsSignIn(resp *http.Response) *authError {
+	for name := range e.server.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return nil
+		}
+	}
 	short := resp.StatusCode == http.StatusForbidden && strings.Contains(resp.Header.Get("Www-Authenticate"), "insufficient_scope")
 	if resp.StatusCode != http.StatusUnauthorized && !short {
 		return nil

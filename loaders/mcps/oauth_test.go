@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -263,6 +264,26 @@ func TestSignInWithOwnClient(t *testing.T) {
 	}
 	h.source.opts.SignIn = func(context.Context, string, string) error { return errors.New("no browser here") }
 	h.fails(loadName, args{"server": "fix"}, "no browser here")
+}
+
+// Where the entry has a token of its own no sign-in would be used, so none is
+// asked for: what the server says of that token is what somebody has to know.
+func TestOwnTokenRefused(t *testing.T) {
+	t.Parallel()
+	for status, challenge := range map[int]string{http.StatusUnauthorized: "Bearer", http.StatusForbidden: `Bearer error="insufficient_scope"`} {
+		for _, transport := range []string{"http", "sse"} {
+			url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("WWW-Authenticate", challenge)
+				http.Error(w, "not with this token", status)
+			}))
+			b := &browser{}
+			entry := args{"url": url, "type": transport, "headers": args{"authorization": "Bearer mine"}}
+			signInHarness(t, t.TempDir(), entry, b).fails(loadName, args{"server": "fix"}, `MCP server "fix"`, strconv.Itoa(status), "not with this token")
+			if b.opened != 0 {
+				t.Errorf("%d over %s: a browser was opened", status, transport)
+			}
+		}
+	}
 }
 
 // What a browser is shown is not code of somebody else's.

@@ -180,12 +180,12 @@ func openSSE(ctx context.Context, s *session, w *wallet) error {
 
 // begin reads up to the endpoint event, and leaves the rest to a goroutine.
 func (l *sseLink) begin(resp *http.Response, p *peer) error {
-	refused := wantsSignIn(resp)
+	refused := l.wantsSignIn(resp)
 	switch {
 	case refused != nil:
 		return refused
 	case resp.StatusCode != http.StatusOK:
-		return &statusError{status: resp.StatusCode}
+		return newStatusError(resp.StatusCode, resp.Body)
 	case !isEventStream(resp):
 		return fmt.Errorf("the answer to a GET is %q, not a stream of events", resp.Header.Get("Content-Type"))
 	}
@@ -245,7 +245,7 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can serve again
-	if refused := wantsSignIn(resp); refused != nil {
+	if refused := l.wantsSignIn(resp); refused != nil {
 		return refused
 	}
 	if resp.StatusCode > 299 {
