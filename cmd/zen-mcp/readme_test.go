@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -107,7 +108,7 @@ func toolTable(t *testing.T) string {
 	if err := json.Unmarshal(out.Bytes(), &listing); err != nil || len(listing.LeftOut)+len(listing.Warnings) > 0 {
 		t.Fatalf("%v, %s", err, out.Bytes())
 	}
-	rows := [][]string{{"tool", "", "what it does"}}
+	rows := [][]string{{"tool", "effect", "what it does"}}
 	for _, tool := range listing.Tools {
 		does, _, _ := strings.Cut(tool.Description, "\n")
 		rows = append(rows, []string{"`" + tool.Name + "`", tool.Effect, does})
@@ -229,7 +230,7 @@ func flagTable(*testing.T) string {
 }
 
 func codeTable(*testing.T) string {
-	rows := [][]string{{"code", "", "what is wrong", "what to do"}}
+	rows := [][]string{{"code", "level", "what is wrong", "what to do"}}
 	for _, c := range doctor.Codes() {
 		rows = append(rows, []string{"`" + c.ID + "`", string(c.Level), c.Title, c.Advice})
 	}
@@ -292,7 +293,7 @@ func TestREADMECommands(t *testing.T) {
 		name := strings.ToLower(strings.Join(regexp.MustCompile("[A-Za-z]+").FindAllString(title, -1), "-"))
 		// What differs from one machine to the next.
 		part = strings.NewReplacer(
-			"/home/you", filepath.Join(root, "script-"+name, "home"), ":8080", freePort(t), "~/src/zen-mcp", clone(t),
+			"/home/you", filepath.Join(root, "script-"+name, "home"), ":8080", freePort(), "~/src/zen-mcp", clone(t),
 		).Replace(part)
 		if script := scriptOf(part); script != "" {
 			files = append(files, filepath.Join(scripts, name+".txt"))
@@ -331,14 +332,16 @@ func clone(t *testing.T) string {
 	return dir
 }
 
-// freePort is :PORT, where nobody listens on loopback.
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+// freePort is :PORT, where nobody listens on loopback. No system gives ports of
+// this range to those who ask for any.
+func freePort() string {
+	for {
+		port := fmt.Sprintf(":%d", 20000+rand.IntN(12000))
+		if l, err := net.Listen("tcp", "127.0.0.1"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return fmt.Sprintf(":%d", l.Addr().(*net.TCPAddr).Port)
 }
 
 // block is a fenced block. It is a file where the line before it begins with the
@@ -431,7 +434,7 @@ func (c *console) run(command string, want *regexp.Regexp) string {
 	const end = "-- end of the command --"
 	c.ts.Logf("$ %s", command)
 	fmt.Fprintf(c.in, "%s\necho; echo %s\n", command, end)
-	timeout := time.After(time.Minute)
+	timeout := time.After(5 * time.Minute) // go build may have to begin with nothing
 	var got []string
 	ended := false
 	for {
@@ -454,7 +457,7 @@ func (c *console) run(command string, want *regexp.Regexp) string {
 				got = append(got, line)
 			}
 		case <-timeout:
-			c.ts.Fatalf("no end within a minute; it printed\n%s", text)
+			c.ts.Fatalf("it has not printed what README has, but\n%s\nREADME has, as a pattern,\n%s", text, want)
 		}
 	}
 }
