@@ -258,6 +258,8 @@ func TestExcerpt(t *testing.T) {
 		{"secrets", `{"apiKey": "sk-1\"2", "Authorization": "Bearer x", "b": 'y'}`,
 			"    1 | ey\": \"*******\", \"Authorization\": \"********\", \"b\": 'y'}\n      |                                                   ^\n"},
 		{"secret without an end", `{"a": 'x', "token": "abc`, "    1 | {\"a\": 'x', \"token\": \"***\n      |       ^\n"},
+		{"secret arguments", `["--api-key", "abc", "-t=x?token=abcd", "Bearer abc", 'x']`,
+			"    1 | api-key\", \"***\", \"-t=x?token=****\", \"Bearer ***\", 'x']\n      |                                                   ^\n"},
 		{"long line", `{"` + long + `": 'y', "` + long + `": 1}`,
 			"    1 | " + strings.Repeat("x", 47) + `": 'y', "` + strings.Repeat("x", 44) + "\n      | " + strings.Repeat(" ", 50) + "^\n"},
 	}

@@ -111,8 +111,13 @@ func Problems(err error) []*Problem {
 // excerptWidth is how many code points of a line an excerpt shows on each side.
 const excerptWidth = 50
 
-// secret finds text on a line that stands where keys and tokens do.
-var secret = regexp.MustCompile(`(?i)("[^"]*(?:key|token|secret|passw|auth|credential|pat)[^"]*"\s*:\s*")((?:[^"\\]|\\.)*)`)
+// secret finds text on a line that stands where keys and tokens do: behind such a
+// name, as the argument behind such a flag, and in a text with either.
+var secret = func() *regexp.Regexp {
+	const name = `(?:key|token|secret|passw|auth|credential|pat)`
+	const where = `"[^"]*` + name + `[^"]*"\s*:\s*"|"-[^"=]*` + name + `[^"=]*"\s*,\s*"|` + name + `\w*=|bearer `
+	return regexp.MustCompile(`(?i)(` + where + `)((?:[^"\\]|\\.)*)`)
+}()
 
 // Excerpt shows the line with a caret below the place, in two lines of text, or
 // nothing when there is no place or no text to show. What looks like a secret is masked, since an

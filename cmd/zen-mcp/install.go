@@ -72,10 +72,12 @@ func (i *installOptions) run(ctx context.Context, o *options, args []string, std
 		return errors.New("the user has no home directory, where clients have their files")
 	}
 	installer := clients.Installer{System: clients.Here(home), State: places.State}
-	if i.list {
+	switch {
+	case i.list && (len(args) > 0 || i.undo || i.print):
+		return errUsage{errors.New("--list lists all clients, and takes nothing else")}
+	case i.list:
 		return listClients(installer.System, std.out)
-	}
-	if len(args) != 1 {
+	case len(args) != 1:
 		return errUsage{fmt.Errorf("install takes one client: %s", strings.Join(clientNames(), ", "))}
 	}
 	client, err := clients.Lookup(args[0])
@@ -84,7 +86,7 @@ func (i *installOptions) run(ctx context.Context, o *options, args []string, std
 	}
 	change, err := i.plan(ctx, o, installer, client, std)
 	if err != nil {
-		return described(err)
+		return err
 	}
 	return i.carryOut(ctx, installer, change, std)
 }

@@ -209,14 +209,15 @@ func TestBroken(t *testing.T) {
 		{"claude-desktop", "{\n  \"mcpServers\": {\n", ":3:1: the file ends here, but the { in line 2 is not closed"},
 		{"claude-code", "[]", ":1:1: the file must hold one object, { … }"},
 		{"cursor", "null", ":1:1: the file must hold one object, { … }"},
-		{"windsurf", "{\n \"mcpServers\": []}", ":2:16: must be an object, { … }"},
+		{"windsurf", "{\n \"mcpServers\": []}", ":2:16: mcpServers must be an object, { … }"},
 		{"gemini", "{\"mcpServers\": {}} x", ":1:20: "},
 		{"zed", "{'a': 1}", ":1:2: unexpected '; text and names stand in double quotes"},
 		{"vscode", "\xff\xfe{\x00", ":1:1: is UTF-16 text; save it as UTF-8"},
 		{"cursor", `{"mcpServers": {"zen": {"command": "a"}, "zen": {"command": "b"}}}`, ":1:1: mcpServers.zen: is there more than once; keep one of them"},
 		{"codex", "a = 1\nb = \n", ":2:"},
 		{"codex", "a = 1\na = 2\n", ":2:"},
-		{"codex", "mcp_servers = {a = {command = \"a\"}}\n", "mcp_servers.zen: is written in a way that cannot be changed without touching the rest"},
+		{"codex", "mcp_servers = {a = {command = \"a\"}}\n", "mcp_servers.zen: is written in a way that cannot be changed without touching the rest; change it by hand, so that it says:\n\n" +
+			"[mcp_servers.zen]\ncommand = \"/opt/zen mcp/zen-mcp\"\nargs = [\"serve\", \"--root\", \"/work/ü\"]\n"},
 		{"goose", "a: [1\n", ":1:4: sequence end token ']' not found"},
 		{"goose", "- a\n", ":1:1: "},
 		{"goose", "a: 1\n---\nb: 1\n", ":1:1: holds several documents"},
@@ -231,6 +232,25 @@ func TestBroken(t *testing.T) {
 			t.Errorf("%s %q became %q", test.client, test.text, got)
 		}
 	}
+}
+
+// TestSectionOfNothing: null is as good as no section.
+func TestSectionOfNothing(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, i Installer, c Client) {
+		text := map[format]string{
+			jsonFormat{}: "{\n  \"" + c.section + "\": null, // mine\n}\n", tomlFormat{}: "[" + c.section + "]\n", yamlFormat{}: c.section + ":\nx: 1\n",
+		}[c.format]
+		put(t, c, i.System, text)
+		install(t, i, c, server, false)
+		if f, err := c.Read(i.System); err != nil || len(f.Entries) != 1 || !f.Entries[0].Ours() {
+			t.Errorf("%+v, %v\n%s", f, err, content(t, c, i.System))
+		}
+		undo(t, i, c)
+		if got := content(t, c, i.System); got != text {
+			t.Errorf("undone:\n%s\nwas\n%s", got, text)
+		}
+	})
 }
 
 // TestFileItself: mode, links and who else writes.
@@ -318,5 +338,46 @@ func TestDiffHidesValues(t *testing.T) {
 		if d := change.Diff(); strings.Contains(d, "SECRET") || !strings.Contains(d, server.Command) || !strings.Contains(d, "+++ ") {
 			t.Errorf("%s:\n%s", client, d)
 		}
+	}
+}
+
+// TestDiffHidesVariables: neither what the user adds to an entry of ours is shown,
+// nor an entry that ours replaces and that undo brings back.
+func TestDiffHidesVariables(t *testing.T) {
+	t.Parallel()
+	for client, text := range map[string]string{
+		"claude-code": `{"mcpServers": {"zen": {"args": ["OLD"], "env": {"KEY": "SECRET"}, "command": "%s", "headers": ["SECRET"]}}}`,
+		"codex":       "[mcp_servers.zen]\nargs = [\"OLD\"]\ncommand = \"%s\"\nkey = \"SECRET\"\n[mcp_servers.zen.env]\nKEY = \"SECRET\"\n",
+		"goose":       "extensions:\n  zen:\n    args: [OLD]\n    envs:\n      KEY: SECRET\n    cmd: %s\n    key: SECRET\n",
+	} {
+		for command, shown := range map[string]bool{"/old/zen-mcp": true, "npx SECRET": false} {
+			i, c := fixture(t, client, fmt.Sprintf(text, command))
+			change := install(t, i, c, server, true)
+			back, err := i.Undo(c, "zen")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range []string{change.Diff(), back.Diff()} {
+				if strings.Contains(d, "SECRET") || strings.Contains(d, "OLD") != shown || strings.Contains(d, command) != shown || !strings.Contains(d, server.Command) {
+					t.Errorf("%s:\n%s", client, d)
+				}
+			}
+		}
+	}
+}
+
+// TestDiffOfLargeFile: what is far from the change costs nothing, and the lines keep their numbers.
+func TestDiffOfLargeFile(t *testing.T) {
+	t.Parallel()
+	i, c := fixture(t, "cursor", "{\n"+strings.Repeat("  // SECRET\n", 1000)+"  \"a\": 1,\n"+
+		"  \"mcpServers\": {\n    \"b\": {}\n  }"+strings.Repeat(",\n  \"k\": \"SECRET\"", 1000)+"\n}\n")
+	change, err := i.Install(c, server, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "@@ -1001,7 +1001,12 @@\n   // …\n   \"a\": …,\n   \"mcpServers\": {\n-    \"b\": {}\n+    \"b\": {},\n+    \"zen\": {\n+      \"type\": \"stdio\",\n" +
+		"+      \"command\": \"/opt/zen mcp/zen-mcp\",\n+      \"args\": [\"serve\", \"--root\", \"/work/ü\"]\n+    }\n   },\n   \"k\": …,\n   \"k\": …,\n"
+	if _, got, _ := strings.Cut(change.Diff(), ".json\n+++"); !strings.HasSuffix(got, want) {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -45,8 +45,7 @@ func (c Client) Read(s System) (File, error) {
 // opened is a file with its text.
 type opened struct {
 	File
-	text []byte   // nil without a file
-	doc  document // of the text without its BOM
+	version
 }
 
 var bom = []byte("\ufeff")
@@ -59,7 +58,7 @@ func (c Client) open(s System) (opened, error) {
 		return f, &configs.Problem{File: at.file, Err: err}
 	}
 	f.text, f.Exists = text, text != nil
-	if f.doc, err = c.format.parse(at.file, bytes.TrimPrefix(text, bom)); err != nil {
+	if f.doc, err = c.format.parse(at.file, f.plain()); err != nil {
 		return f, err
 	}
 	f.Entries = c.entries(f)
@@ -104,7 +103,7 @@ func (c Client) entries(f opened) []Entry {
 	for name, value := range servers {
 		e := c.entryOf(name, value)
 		if at, ok := f.doc.span(c.section, name); ok {
-			e.Line = 1 + bytes.Count(bytes.TrimPrefix(f.text, bom)[:at.start], []byte("\n"))
+			e.Line = 1 + bytes.Count(f.plain()[:at.start], []byte("\n"))
 		}
 		all = append(all, e)
 	}

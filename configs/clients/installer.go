@@ -59,9 +59,10 @@ func (i Installer) Undo(c Client, name string) (*Change, error) {
 		}
 	}
 	f, err := c.open(i.System)
-	change := &Change{Client: c, File: f.File, Name: name, before: f.text, undo: true}
+	change := &Change{Client: c, File: f.File, Name: name, before: f.version, undo: true}
 	if recorded && f.text != nil && digest(f.text) == known.Wrote {
-		change.after = backup
+		change.after.text = backup
+		change.after.doc, _ = c.format.parse(at.file, change.after.plain()) // nil hides all of it
 		return change, nil
 	}
 	if err != nil {
@@ -70,7 +71,7 @@ func (i Installer) Undo(c Client, name string) (*Change, error) {
 	entry, found := f.find(name)
 	switch {
 	case !found:
-		change.after = f.text
+		change.after = f.version
 		return change, nil
 	case !entry.Ours():
 		return nil, f.problem(c, name, fmt.Errorf("is not an entry of zen-mcp%s, and stays", runs(entry)))
@@ -111,7 +112,7 @@ func (i Installer) Apply(ctx context.Context, c *Change) (backup string, err err
 	switch {
 	case err != nil:
 		return "", &configs.Problem{File: c.File.Path, Err: err}
-	case !bytes.Equal(now, c.before):
+	case !bytes.Equal(now, c.before.text):
 		return "", &configs.Problem{File: c.File.Path, Err: errors.New("has changed in the meantime; try again")}
 	case i.State == "":
 		return "", errors.New("there is no folder for a backup: the user has no home directory")
@@ -120,7 +121,7 @@ func (i Installer) Apply(ctx context.Context, c *Change) (backup string, err err
 	if err != nil {
 		return "", err
 	}
-	if c.before != nil {
+	if c.before.text != nil {
 		if backup, err = i.keep(ctx, c); err != nil {
 			return "", err
 		}
@@ -128,7 +129,7 @@ func (i Installer) Apply(ctx context.Context, c *Change) (backup string, err err
 	if c.Removes() {
 		err = os.Remove(c.File.Path)
 	} else {
-		err = configs.WriteFile(ctx, c.File.Path, c.after, true)
+		err = configs.WriteFile(ctx, c.File.Path, c.after.text, true)
 	}
 	if err != nil {
 		return "", &configs.Problem{File: c.File.Path, Err: bare(err)}
@@ -150,7 +151,7 @@ func (i Installer) keep(ctx context.Context, c *Change) (string, error) {
 		clock = time.Now
 	}
 	name := filepath.Join(i.State, "backups", c.Client.Name, clock().UTC().Format("20060102-150405.000000")+"-"+filepath.Base(c.File.Path))
-	if err := configs.WriteFile(ctx, name, c.before, false); err != nil {
+	if err := configs.WriteFile(ctx, name, c.before.text, false); err != nil {
 		return "", fmt.Errorf("the backup: %w", err)
 	}
 	return name, os.Chmod(name, info.Mode().Perm())
@@ -164,8 +165,8 @@ func (i Installer) note(ctx context.Context, all records, c *Change, backup stri
 	switch {
 	case c.undo:
 		delete(entries, c.Name)
-	case recorded && found && known.Wrote == digest(c.before):
-		known.Wrote = digest(c.after)
+	case recorded && found && known.Wrote == digest(c.before.text):
+		known.Wrote = digest(c.after.text)
 		entries[c.Name] = known
 	case recorded && found: // others have written since; the backup still has the entry of before
 		entries[c.Name] = record{Backup: known.Backup}
@@ -174,7 +175,7 @@ func (i Installer) note(ctx context.Context, all records, c *Change, backup stri
 			entries = map[string]record{}
 			all[c.File.Path] = entries
 		}
-		entries[c.Name] = record{Backup: backup, Wrote: digest(c.after)}
+		entries[c.Name] = record{Backup: backup, Wrote: digest(c.after.text)}
 	}
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,7 +14,7 @@ import (
 )
 
 // errStyle says that a text leaves no place for a change.
-var errStyle = errors.New("is written in a way that cannot be changed without touching the rest")
+var errStyle = errors.New("is written in a way that cannot be changed without touching the rest; change it by hand")
 
 // jsonFormat is JSON, with comments and trailing commas where there are any.
 type jsonFormat struct{}
@@ -31,11 +32,14 @@ func (jsonFormat) parse(file string, text []byte) (document, error) {
 	}
 	checked, err := configs.Parse(file, text) // whose errors say where and why
 	if err != nil {
+		if p, ok := err.(*configs.Problem); ok { // without an excerpt, which would show keys of others
+			err = &configs.Problem{File: file, Line: p.Line, Column: p.Column, Err: p.Err}
+		}
 		return nil, err
 	}
 	d := &jsonDocument{file: file, text: text}
 	if err := json.Unmarshal(checked.JSON(), &d.all); err != nil || d.all == nil {
-		return nil, checked.Problem(errors.New("the file must hold one object, { … }"))
+		return nil, problem(file, text, 0, errors.New("the file must hold one object, { … }"))
 	}
 	d.root, err = hujson.Parse(append(slices.Clone(text), '\n'))
 	return d, err
@@ -79,13 +83,21 @@ func (d *jsonDocument) set(value any, path ...string) ([]byte, error) {
 	if len(missing) == 0 {
 		return splice(d.text, span{v.StartOffset, v.EndOffset}, d.render(value, indentation(d.text, v.StartOffset))), nil
 	}
-	if _, ok := v.Value.(*hujson.Object); !ok {
-		return nil, problem(d.file, d.text, v.StartOffset, errors.New("must be an object, { … }"))
+	_, isObject := v.Value.(*hujson.Object)
+	if isObject {
+		for _, name := range slices.Backward(missing[1:]) {
+			value = object{{name, value}}
+		}
+		return d.add(v, missing[0], value), nil
 	}
-	for _, name := range slices.Backward(missing[1:]) {
+	at, parent := span{v.StartOffset, v.EndOffset}, path[:len(path)-len(missing)]
+	if string(d.text[at.start:at.end]) != "null" {
+		return nil, problem(d.file, d.text, at.start, fmt.Errorf("%s must be an object, { … }", strings.Join(parent, ".")))
+	}
+	for _, name := range slices.Backward(missing) {
 		value = object{{name, value}}
 	}
-	return d.add(v, missing[0], value), nil
+	return splice(d.text, at, d.render(value, indentation(d.text, at.start))), nil
 }
 
 // add puts a member behind the last one of an object, or on the same line where
