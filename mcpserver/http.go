@@ -24,8 +24,9 @@ const (
 	headerName    = "Mcp-Name"
 	headerMethod  = "Mcp-Method"
 
-	methodCall   = "tools/call"
-	methodListen = "subscriptions/listen"
+	methodCall      = "tools/call"
+	methodCancelled = "notifications/cancelled"
+	methodListen    = "subscriptions/listen"
 
 	eventStream = "text/event-stream"
 
@@ -217,7 +218,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && sessionless {
 		err = e.serveSessionless(w, r)
 	} else if err == nil {
-		e.serveSession(w, r)
+		err = e.serveSession(w, r)
 	}
 	if err != nil { // of the body, before anything else
 		status := http.StatusBadRequest
@@ -239,22 +240,26 @@ func (e *endpoint) serveSessionless(w http.ResponseWriter, r *http.Request) erro
 	return err
 }
 
-func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) {
+func (e *endpoint) serveSession(w http.ResponseWriter, r *http.Request) error {
 	if id := r.Header.Get(headerSession); id != "" {
 		clients := &e.agent.server.clients
 		c := clients.session(id, principalOf(r.Context()).name, e.agent)
 		if c == nil {
 			e.agent.server.metrics.refused.WithLabelValues("session").Inc()
 			http.Error(w, "session not found: initialize a new one", http.StatusNotFound)
-			return
+			return nil
 		}
 		// An open stream keeps a session too: its client listens.
 		defer clients.use(c, false)()
 		if r.Method == http.MethodDelete {
 			c.cancel(errSessionEnded)
 		}
+		if done, err := e.serveShortSession(w, r, c); done || err != nil {
+			return err
+		}
 	}
 	e.sessions.ServeHTTP(w, r)
+	return nil
 }
 
 // isSessionless decides which revision a request speaks. The header decides

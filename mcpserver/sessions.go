@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"zenmcp/core"
@@ -25,6 +26,9 @@ type client struct {
 	// calls of a session that is closed, without cancelling them.
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+
+	short   sync.Mutex
+	running map[jsonrpc.ID]context.CancelCauseFunc // of calls on the short path
 
 	view   atomic.Pointer[view]
 	mu     sync.Mutex // of who makes a view

@@ -19,27 +19,22 @@ import (
 	"zenmcp/core/wire"
 )
 
-// serveShort answers a plain tools/call of the revision without sessions, and
-// reports whether the request is one. The SDK makes a session for each request,
-// which costs many times what a small tool does. All else, and every error of the
-// protocol, is left to it, with the body as it was.
+// The SDK makes a session, or a stream, and their goroutines for each request, which
+// costs many times what a small tool does. So a plain tools/call is answered before
+// it. All else, and every error of the protocol, is left to the SDK, with the body
+// as it was.
+
+// serveShort answers a plain call of the revision without sessions, and reports
+// whether the request is one.
 func (e *endpoint) serveShort(w http.ResponseWriter, r *http.Request) (bool, error) {
-	if !isPlainPost(r) {
+	if r.Header.Get(headerVersion) != modern || r.Header.Get(headerMethod) != methodCall || !isPlainPost(r) {
 		return false, nil
 	}
-	body, err := readBody(w, r)
-	if err != nil {
+	req, err := readRequest(w, r)
+	if req == nil || err != nil {
 		return false, err
 	}
-	msg, err := wire.Decode(bytes.TrimSpace(body))
-	if err != nil {
-		return false, nil
-	}
-	req, ok := msg.(*jsonrpc.Request)
-	if !ok || !req.IsCall() || req.Method != methodCall {
-		return false, nil
-	}
-	params, ok := parsePlainCall(req.Params)
+	params, ok := plainCallOf(req)
 	if !ok || params.name != r.Header.Get(headerName) || !isPlainModern(params) {
 		return false, nil
 	}
@@ -47,18 +42,121 @@ func (e *endpoint) serveShort(w http.ResponseWriter, r *http.Request) (bool, err
 	if err != nil {
 		return false, nil
 	}
-	v, err := client.open()
-	if err != nil {
+	run := e.agent.shortRun(r, client, params)
+	if run == nil {
 		return false, nil
+	}
+	run.modern = true
+	run.respond(withTrace(r.Context(), nil, r.Header), w, req.ID)
+	return true, nil
+}
+
+// serveShortSession is serveShort for a client that has a session. It takes what
+// cancels a call of its own, too.
+func (e *endpoint) serveShortSession(w http.ResponseWriter, r *http.Request, c *client) (bool, error) {
+	init := c.session.InitializeParams()
+	version := r.Header.Get(headerVersion)
+	if init == nil || version != "" && version != init.ProtocolVersion ||
+		init.Capabilities != nil && init.Capabilities.Elicitation != nil || !isPlainPost(r) {
+		return false, nil
+	}
+	req, err := readRequest(w, r)
+	if req == nil || err != nil {
+		return false, err
+	}
+	if req.Method == methodCancelled && c.cancelCall(req.Params) {
+		w.WriteHeader(http.StatusAccepted)
+		return true, nil
+	}
+	params, ok := plainCallOf(req)
+	if !ok || params.token != nil || params.meta[traceParent] != nil || params.meta[mcp.MetaKeyProtocolVersion] != nil {
+		return false, nil
+	}
+	run := e.agent.shortRun(r, c, params)
+	if run == nil {
+		return false, nil
+	}
+	// Who is disconnected has not cancelled, in these revisions.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	defer cancel(nil)
+	if !c.beginCall(req.ID, cancel) {
+		return false, nil
+	}
+	defer c.endCall(req.ID)
+	run.respond(withTrace(ctx, nil, r.Header), w, req.ID)
+	return true, nil
+}
+
+// shortRun prepares a call; nil if there is no such tool.
+func (a *agent) shortRun(r *http.Request, c *client, params plainCall) *running {
+	v, err := c.open()
+	if err != nil {
+		return nil
 	}
 	tool, ok := v.published.Tool(params.name)
 	if !ok {
-		return false, nil
+		return nil
 	}
-	run := &running{agent: e.agent, client: client, tool: tool, modern: true, seen: e.agent.observed(params.name, params.arguments)}
+	run := &running{agent: a, client: c, tool: tool, seen: a.observed(params.name, params.arguments)}
 	run.seen.principal, run.seen.request = principalOf(r.Context()).name, r.Header.Get(headerRequest)
-	run.respond(w, r, req.ID)
-	return true, nil
+	return run
+}
+
+// readRequest reads the message that the body is, and leaves it to be read again;
+// nil if it is no request or notification, or more than one.
+func readRequest(w http.ResponseWriter, r *http.Request) (*jsonrpc.Request, error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	msg, err := wire.Decode(bytes.TrimSpace(body))
+	if err != nil {
+		return nil, nil
+	}
+	req, _ := msg.(*jsonrpc.Request)
+	return req, nil
+}
+
+func plainCallOf(req *jsonrpc.Request) (plainCall, bool) {
+	if !req.IsCall() || req.Method != methodCall {
+		return plainCall{}, false
+	}
+	return parsePlainCall(req.Params)
+}
+
+// beginCall notes a call that its client may cancel; false if it has one of that id.
+func (c *client) beginCall(id jsonrpc.ID, cancel context.CancelCauseFunc) bool {
+	c.short.Lock()
+	defer c.short.Unlock()
+	if c.running[id] != nil {
+		return false
+	}
+	if c.running == nil {
+		c.running = map[jsonrpc.ID]context.CancelCauseFunc{}
+	}
+	c.running[id] = cancel
+	return true
+}
+
+func (c *client) endCall(id jsonrpc.ID) {
+	c.short.Lock()
+	defer c.short.Unlock()
+	delete(c.running, id)
+}
+
+// cancelCall obeys a notifications/cancelled, if it is about a noted call.
+func (c *client) cancelCall(params json.RawMessage) bool {
+	id, ok := cancelledID(params)
+	if !ok {
+		return false
+	}
+	c.short.Lock()
+	defer c.short.Unlock()
+	cancel := c.running[id]
+	if cancel != nil {
+		cancel(errCancelled)
+	}
+	return cancel != nil
 }
 
 // readBody reads the body and leaves it to be read again.
@@ -72,7 +170,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // sends it.
 func isPlainPost(r *http.Request) bool {
 	h := r.Header
-	if r.Method != http.MethodPost || h.Get(headerVersion) != modern || h.Get(headerMethod) != methodCall || h.Get("Last-Event-ID") != "" {
+	if r.Method != http.MethodPost || h.Get("Last-Event-ID") != "" {
 		return false
 	}
 	media, _, err := mime.ParseMediaType(h.Get("Content-Type"))
@@ -107,22 +205,23 @@ func isLogLevel(raw json.RawMessage) bool {
 	return false
 }
 
-// respond runs the call and sends its result.
-func (run *running) respond(w http.ResponseWriter, r *http.Request, id jsonrpc.ID) {
+// respond runs the call and sends its result. Of one that was cancelled nobody will
+// look at it, but a response without an answer looks to some clients like an end of
+// the connection.
+func (run *running) respond(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID) {
 	to := newResponse(w)
 	defer to.stop()
-	ctx, cancel := context.WithCancelCause(withTrace(r.Context(), nil, r.Header))
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(run.client.ctx, func() { cancel(context.Cause(run.client.ctx)) })()
 	res := run.run(ctx, nil)
-	if r.Context().Err() != nil {
-		return // nobody is there any more
-	}
 	message := &jsonrpc.Response{ID: id}
 	members, err := encodeResult(res)
 	if err == nil {
-		raw := &rawResult{modern: true, members: members}
-		raw.Meta = mcp.Meta{mcp.MetaKeyServerInfo: run.agent.info}
+		raw := &rawResult{modern: run.modern, members: members}
+		if run.modern {
+			raw.Meta = mcp.Meta{mcp.MetaKeyServerInfo: run.agent.info}
+		}
 		message.Result, err = raw.MarshalJSON()
 	}
 	message.Error = err

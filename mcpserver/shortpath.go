@@ -59,7 +59,7 @@ func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func
 	switch req.Method {
 	case methodCall:
 		return p.call(conn, req, readOn)
-	case "notifications/cancelled":
+	case methodCancelled:
 		return p.cancel(req.Params)
 	}
 	return false
@@ -195,14 +195,8 @@ func (p *shortPath) oversee() {
 
 // cancel ends a call of ours; others are the SDK's to end.
 func (p *shortPath) cancel(params json.RawMessage) bool {
-	var cancelled struct {
-		RequestID any `json:"requestId"`
-	}
-	if json.Unmarshal(params, &cancelled) != nil {
-		return false
-	}
-	id, err := jsonrpc.MakeID(cancelled.RequestID)
-	if err != nil {
+	id, ok := cancelledID(params)
+	if !ok {
 		return false
 	}
 	p.mu.Lock()
@@ -213,6 +207,18 @@ func (p *shortPath) cancel(params json.RawMessage) bool {
 		c.conn.Drop(c.id)
 	}
 	return ours
+}
+
+// cancelledID reads which request a notifications/cancelled is about.
+func cancelledID(params json.RawMessage) (jsonrpc.ID, bool) {
+	var cancelled struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(params, &cancelled) != nil {
+		return jsonrpc.ID{}, false
+	}
+	id, err := jsonrpc.MakeID(cancelled.RequestID)
+	return id, err == nil
 }
 
 type plainCall struct {
