@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"zenmcp/core"
@@ -59,6 +60,10 @@ func (r *Round[T]) End() {
 // Kept says of a problem that what was there before is still offered.
 func Kept(o core.Omission) core.Omission {
 	o.Offered = true
-	o.Reason += "; what it said before stays in force"
+	reason, excerpt, shown := strings.Cut(o.Reason, "\n")
+	o.Reason = reason + "; what it said before stays in force"
+	if shown {
+		o.Reason += "\n" + excerpt
+	}
 	return o
 }

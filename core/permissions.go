@@ -64,7 +64,8 @@ func (p Policy) Permits(name string) bool {
 func (p Policy) Intersect(q Policy) Policy {
 	switch {
 	case p.deny && q.deny:
-		return Deny(slices.Concat(p.names, q.names)...)
+		more := slices.DeleteFunc(slices.Clone(q.names), func(n string) bool { return slices.Contains(p.names, n) })
+		return Deny(slices.Concat(p.names, more)...)
 	case p.everything():
 		return q
 	case q.everything():

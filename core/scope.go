@@ -93,6 +93,10 @@ type life struct {
 	locals  map[reflect.Type]func() any
 	closers []func() error
 	closed  bool
+	// own are the roots of the agent's, of its last definition. Those of a definition before
+	// close when the last call that works with them has ended: [os.Root] does that
+	// by itself when nobody holds it any more.
+	own atomic.Pointer[Roots]
 }
 
 // NewScope makes the scope of a client. dir is the working directory, absolute.
@@ -141,7 +145,7 @@ func (s *Scope) narrow() error {
 		return fmt.Errorf("the agent's own %w", err)
 	}
 	s.roots = roots
-	s.OnClose(roots.Close)
+	s.own.Store(roots)
 	if dir, err := roots.spell(s.dir); err == nil {
 		s.dir = dir
 	} else {
@@ -291,6 +295,7 @@ func (s *Scope) Close() error {
 	for _, f := range slices.Backward(closers) {
 		errs = append(errs, f())
 	}
+	errs = append(errs, s.own.Swap(nil).Close())
 	return errors.Join(errs...)
 }
 

@@ -32,8 +32,9 @@ type edition struct {
 // loaded, connected and started.
 //
 // The error joins what is wrong with agents whose new definition cannot be used,
-// for example because a root of theirs does not exist. They keep the one before.
-// After [Server.Close] Reload does nothing.
+// for example because a root of theirs does not exist. They keep the one before, but
+// for what the new one does not permit: to take something away always works. After
+// [Server.Close] Reload does nothing.
 func (s *Server) Reload(ctx context.Context, config core.Config, catalog core.Catalog, agents []core.AgentDefinition) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -46,9 +47,10 @@ func (s *Server) Reload(ctx context.Context, config core.Config, catalog core.Ca
 	for i, a := range s.agents {
 		before := a.now.Load()
 		if err := a.renew(agents[i]); err != nil {
-			errs = append(errs, fmt.Errorf("agent %q stays as it was: %w", a.id, err))
-			err = a.renew(before.definition) // of the new catalog all the same
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("agent %q stays as it was, and may do no more than the new definition permits: %w", a.id, err))
+			kept := before.definition
+			kept.Permissions = kept.Permissions.Intersect(agents[i].Permissions)
+			errs = append(errs, a.renew(kept)) // of the new catalog all the same
 		}
 		a.announce(ctx, before, look)
 	}

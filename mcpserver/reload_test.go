@@ -204,20 +204,43 @@ func TestReloadDuringCalls(t *testing.T) {
 }
 
 // TestReloadKeepsWhatCannotChange checks that an agent whose new definition is of no
-// use keeps the old one, and gets the new catalog all the same.
+// use keeps the old one, less what the new one does not permit, and gets the new
+// catalog all the same.
 func TestReloadKeepsWhatCannotChange(t *testing.T) {
 	t.Parallel()
 	server := newTestServer(t, tools{says("a", "")})
 	before := server.agents[0].now.Load().definition
-	definition := before
-	definition.Roots = []string{"/no/such/root"}
-	definition.Permissions = core.Permissions{}
-	err := server.Reload(t.Context(), core.Config{}, discover(t, tools{says("b", "")}), []core.AgentDefinition{definition})
-	if err == nil || !strings.Contains(err.Error(), `"default" stays as it was`) || !strings.Contains(err.Error(), "/no/such/root") {
-		t.Errorf("Reload: %v", err)
-	}
-	if tools := string(server.agents[0].now.Load().tools); !strings.Contains(tools, `"b"`) {
-		t.Errorf("the tools are %s", tools)
+	session := way{version: "2025-11-25"}.connect(t, server, nil)
+	for _, step := range []struct {
+		roots     []string
+		permitted core.Policy
+		want      []string
+	}{
+		{[]string{"/no/such/root"}, core.Allow("b", "c"), []string{"b", "c"}},
+		{[]string{"/no/such/root"}, core.Deny("c"), []string{"b"}},
+		{[]string{"/no/such/root"}, core.Deny(), []string{"b"}}, // nothing comes back for which the roots may have been meant
+		{nil, core.Deny(), []string{"a", "b", "c"}},
+	} {
+		definition := before
+		definition.Roots = step.roots
+		definition.Permissions = core.AllowAll()
+		definition.Permissions[core.KindTool] = step.permitted
+		err := server.Reload(t.Context(), core.Config{}, discover(t, tools{says("a", ""), says("b", ""), says("c", "")}), []core.AgentDefinition{definition})
+		switch {
+		case step.roots == nil:
+			if err != nil {
+				t.Errorf("Reload: %v", err)
+			}
+		case err == nil || !strings.Contains(err.Error(), `"default" stays as it was`) || !strings.Contains(err.Error(), "/no/such/root"):
+			t.Errorf("Reload: %v", err)
+		}
+		if got := listNames(t, session); !slices.Equal(got, step.want) {
+			t.Errorf("with roots %q and %v the tools are %q, want %q", step.roots, step.permitted, got, step.want)
+		}
+		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "a", Arguments: map[string]any{"text": ""}})
+		if (err == nil) != slices.Contains(step.want, "a") {
+			t.Errorf("with roots %q and %v a call: %v", step.roots, step.permitted, err)
+		}
 	}
 }
 

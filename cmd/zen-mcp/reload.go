@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"zenmcp/core"
@@ -88,7 +89,8 @@ func (s *system) reloadAgent(i int, o *options) error {
 	return nil
 }
 
-// tell says what a change of files has led to. What somebody wanted is no warning.
+// tell says what a change of files has led to, without an excerpt: it might hold half
+// a secret. What somebody wanted is no warning.
 func (s *system) tell(o core.Omission) {
 	level, happened := slog.LevelWarn, "something is left out, since a file has changed"
 	var shadowed *core.ShadowedError
@@ -98,7 +100,8 @@ func (s *system) tell(o core.Omission) {
 	case errors.Is(o, core.ErrDisabled), errors.As(o, &shadowed):
 		level = slog.LevelInfo
 	}
-	s.log.Log(context.Background(), level, happened, "what", o.Capability.String(), "file", o.Origin, "reason", o.Reason)
+	reason, _, _ := strings.Cut(o.Reason, "\n")
+	s.log.Log(context.Background(), level, happened, "what", o.Capability.String(), "file", o.Origin, "reason", reason)
 }
 
 // keep says why something stays as it was.

@@ -383,7 +383,7 @@ func TestBrokenFiles(t *testing.T) {
 		"config.json": {config(""), config(`, "defaultModel": 5`), "config.json:1:", "sub", "before", ""},
 		"agents/default.json": {`{"permissions": {"tools": {"deny": ["rm"]}, "skills": {"allow": ["*"]}, "mcps": {"allow": ["*"]}, "subagents": {"allow": ["*"]}}}`,
 			`{"permissions": {"tools": {"deny": "rm"}}}`, "default.json:1:36: permissions.tools.deny: must be a list", "ls", "", ""},
-		"mcp.json": {`{"mcpServers": {"m": {"command": "c", "description": "before"}}}`, `{"mcpServers": {"m": `, "mcp.json:1:22",
+		"mcp.json": {`{"mcpServers": {"m": {"command": "c", "description": "before"}}}`, `{"mcpServers": {"m": {"args": ["--pin", "half-a-sec`, "mcp.json:1:41",
 			"load_mcp", "before", `{"mcpServers": {"m": {"command": "c", "description": "mended"}}}`},
 		"sub-agents/sub.json": {subAgent("before"), "{\n\"function\": 5}", "sub.json:2:13", "sub", "before", subAgent("mended")},
 		"skills/s/SKILL.md": {"---\nname: s\ndescription: before\n---\n", "---\nname: s\n---\n", "SKILL.md", "load_skill", "before",
@@ -416,6 +416,9 @@ func TestBrokenFiles(t *testing.T) {
 		t.Error("a broken file changed what is published")
 	}
 	h.reread(func() { h.write("home/.ai-zen/agents/other.json", "{}") })
+	if h.logged("half-a-sec") > 0 {
+		t.Error("the log shows what somebody writes just now")
+	}
 	if n := h.logged("sub.json:2:13"); n != 1 {
 		t.Errorf("a broken file is told of %d times", n)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +20,7 @@ import (
 // would run Node before the first answer.
 type cache struct {
 	// Digest is that of the folder's files: the modules, and what they may import
-	// beside them. A change in a deeper folder is not noticed: what a module declares
-	// there would be strange.
+	// from it. What package managers install counts for nothing.
 	Digest string `json:"digest"`
 	Node   string `json:"node"` // the program; once it is gone, the tools are left out
 	// Modules are the declarations as JSON by the name of the file; null is a
@@ -67,18 +67,28 @@ func (s *Source) keep(ctx context.Context, file string, c cache) {
 	}
 }
 
-// folderDigest is a digest of the modules and of the scripts and JSON files beside
-// them; "" when one cannot be read.
+// maxDigested is how many files of a folder are read to notice that one changes.
+const maxDigested = 1000
+
+// folderDigest is a digest of the modules and of the scripts and JSON files in their
+// folder and below it; "" when one cannot be read.
 func folderDigest(dir string, modules []string) string {
 	files := slices.Clone(modules)
-	entries, err := os.ReadDir(dir)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case len(files) >= maxDigested:
+			return fs.SkipAll
+		case e.IsDir() && path != dir && configs.IsJunk(e.Name()):
+			return fs.SkipDir
+		case !e.IsDir() && slices.Contains([]string{".js", ".mjs", ".cjs", ".json"}, strings.ToLower(filepath.Ext(path))):
+			files = append(files, path)
+		}
+		return nil
+	})
 	if err != nil {
 		return ""
-	}
-	for _, e := range entries {
-		if slices.Contains([]string{".js", ".mjs", ".cjs", ".json"}, strings.ToLower(filepath.Ext(e.Name()))) {
-			files = append(files, filepath.Join(dir, e.Name()))
-		}
 	}
 	slices.Sort(files)
 	hash := sha256.New()

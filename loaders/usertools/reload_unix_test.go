@@ -82,6 +82,16 @@ func TestReload(t *testing.T) {
 	}
 	says("m", "four")
 
+	// What a module imports is part of it, wherever it is in the folder.
+	w.write("tools/lib/deep/five.mjs", "export const v = ")
+	w.write("tools/m.mjs", "import {v} from './lib/deep/five.mjs';\n"+module("m", "() => v"))
+	look("m.mjs")
+	for _, v := range []string{"five", "six"} {
+		w.write("tools/lib/deep/five.mjs", "export const v = '"+v+"'")
+		look("")
+		says("m", v)
+	}
+
 	if err := os.Remove(filepath.Join(w.top, "tools/c.yaml")); err != nil {
 		t.Fatal(err)
 	}
