@@ -44,6 +44,16 @@ func hostOf(ctx context.Context) *Host {
 	return h
 }
 
+// Apart is ctx for what a call has others do on goroutines of their own. They are
+// not where the Host of the call runs it, so what they wait for is none of its
+// business.
+func Apart(ctx context.Context) context.Context {
+	if hostOf(ctx) == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, hostKey{}, (*Host)(nil))
+}
+
 // Waits says that the call is about to wait for something, so that it does not
 // keep its Host, if it has one.
 func Waits(ctx context.Context) {

@@ -73,6 +73,45 @@ func TestWaits(t *testing.T) {
 	<-done
 }
 
+// TestWaitsWhenUnparked is that a call gives its host back even if somebody has
+// unparked it before, and is still unparked afterwards.
+func TestWaitsWhenUnparked(t *testing.T) {
+	t.Parallel()
+	gate, done := make(chan struct{}), make(chan struct{})
+	NewHost(nil).Run(t.Context(), PaceParks, func(ctx context.Context) {
+		defer close(done)
+		p := ParkerOf(ctx)
+		p.Unpark()
+		Waits(ctx)
+		<-gate
+		p.Park()
+	})
+	close(gate)
+	<-done
+}
+
+// TestApart is that what a call has others do on goroutines of their own is no
+// business of its host.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	if Apart(t.Context()) != t.Context() {
+		t.Error("there is no host to part with")
+	}
+	for _, pace := range []Pace{PaceBrief, PaceParks} {
+		NewHost(func() { t.Error("the host was told") }).Run(t.Context(), pace, func(ctx context.Context) {
+			ready := make(chan struct{})
+			go func() {
+				defer close(ready)
+				Waits(Apart(ctx))
+				if _, own := ParkerOf(Apart(ctx)).(*coroutine); own {
+					t.Error("waits with the call's own coroutine")
+				}
+			}()
+			<-ready
+		})
+	}
+}
+
 // TestParking has calls answered by others, on the spot, late and again and again.
 func TestParking(t *testing.T) {
 	t.Parallel()

@@ -96,8 +96,10 @@ func (c *coroutine) Unpark() {
 	}
 }
 
-// move runs the call on with a goroutine of its own.
+// move runs the call on with a goroutine of its own, which waits for c.mu until the
+// one that it has now is let go. The state is left alone: a wake-up that is already
+// there is for the next Park.
 func (c *coroutine) move() {
-	go c.Unpark()
-	c.Park()
+	go c.resume()
+	c.yield(struct{}{})
 }
