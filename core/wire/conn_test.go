@@ -475,7 +475,10 @@ func TestConnectNeedsStreams(t *testing.T) {
 func TestDeliver(t *testing.T) {
 	var got []string
 	tr := Transport{In: strings.NewReader("{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\nnoise\n{\"jsonrpc\":\"2.0\",\"method\":\"m\"}\n"), Out: io.Discard, Peer: true,
-		Deliver: func(msg jsonrpc.Message) { got = append(got, fmt.Sprintf("%T", msg)) }}
+		Deliver: func(msg jsonrpc.Message) func() {
+			got = append(got, fmt.Sprintf("%T", msg))
+			return nil
+		}}
 	c := tr.Open()
 	if msg, err := c.Read(t.Context()); err != io.EOF {
 		t.Errorf("Read gave %v, %v", msg, err)

@@ -11,15 +11,15 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// A reader is the goroutine that reads In, for as long as it is in charge. It
-// shows each message to Intercept itself: starting a goroutine for a small call,
-// which wakes a thread on another core, costs more than the call. While Intercept
-// takes its time another reader goes on, and this one ends when it is back.
+// A reader is the goroutine that reads In, for as long as it is in charge. It does
+// what a message asks for itself: starting a goroutine for a small call, which wakes
+// a thread on another core, costs more than the call. While that takes its time
+// another reader goes on, and this one ends when it is back.
 type reader struct {
 	conn  *Conn
 	lines *lineReader // used only while in charge
-	// turn counts the beginnings and ends of Intercept, so it is odd in between.
-	// Only then can it become relieved.
+	// turn counts the beginnings and ends of what messages ask for, so it is odd in
+	// between. Only then can it become relieved.
 	turn atomic.Uint64
 }
 
@@ -82,7 +82,13 @@ func (r *reader) deliver(msg jsonrpc.Message, alone bool) {
 		return
 	}
 	if c.opts.Deliver != nil {
-		c.opts.Deliver(msg)
+		switch then := c.opts.Deliver(msg); {
+		case then == nil:
+		case alone:
+			r.during(func(func()) { then() })
+		default: // there are members to deliver yet
+			go then()
+		}
 		return
 	}
 	select {
@@ -92,15 +98,21 @@ func (r *reader) deliver(msg jsonrpc.Message, alone bool) {
 }
 
 // intercept shows a message to Intercept.
-func (r *reader) intercept(req *jsonrpc.Request, alone bool) bool {
+func (r *reader) intercept(req *jsonrpc.Request, alone bool) (taken bool) {
 	c := r.conn
 	if !alone { // what comes behind the batch may be about any member
 		return c.opts.Intercept(c, req, nil)
 	}
+	r.during(func(readOn func()) { taken = c.opts.Intercept(c, req, readOn) })
+	return taken
+}
+
+// during does what may take its time.
+func (r *reader) during(do func(readOn func())) {
 	turn := r.turn.Add(1)
 	defer r.turn.CompareAndSwap(turn, turn+1)
-	c.relief.watch()
-	return c.opts.Intercept(c, req, func() { r.leave(turn) })
+	r.conn.relief.watch()
+	do(func() { r.leave(turn) })
 }
 
 // leave puts another reader in charge, if this one still is and in that turn.

@@ -23,7 +23,7 @@ const maxBacklog = 16 << 20
 // answer that cannot be encoded is replaced by an internal error.
 //
 // Write waits while another message is being written. It returns ctx.Err() if ctx
-// is cancelled meanwhile, mcp.ErrConnectionClosed when the session is over, and
+// is cancelled before its turn, mcp.ErrConnectionClosed when the session is over, and
 // the stream's error when that fails, which ends the session unless Peer is set.
 func (c *Conn) Write(ctx context.Context, msg jsonrpc.Message) error {
 	resp, ok := msg.(*jsonrpc.Response)
@@ -48,19 +48,20 @@ func (c *Conn) Post(ctx context.Context, msg jsonrpc.Message, failed func(error)
 		select {
 		case c.writing <- struct{}{}:
 			rest, err := c.writeNow(msg)
+			if len(rest) > 0 {
+				go func() {
+					err := c.write(rest)
+					<-c.writing
+					if err != nil {
+						failed(err)
+					}
+				}()
+				return
+			}
+			<-c.writing
 			if err != nil {
 				failed(err)
 			}
-			if len(rest) == 0 {
-				<-c.writing
-				return
-			}
-			go func() {
-				defer func() { <-c.writing }()
-				if err := c.write(rest); err != nil {
-					failed(err)
-				}
-			}()
 			return
 		default: // somebody else is writing
 		}
@@ -143,6 +144,9 @@ func (c *Conn) send(ctx context.Context, fill func([]byte) ([]byte, error)) erro
 		return mcp.ErrConnectionClosed
 	}
 	defer func() { <-c.writing }()
+	if ctx.Err() != nil { // what follows a cancelled message may be on its way already
+		return ctx.Err()
+	}
 	buf, err := fill(c.buf[:0])
 	if err != nil {
 		return err
@@ -227,8 +231,9 @@ func Append(buf []byte, msg jsonrpc.Message) ([]byte, error) {
 }
 
 // appendPlain appends messages of the common shapes. It returns buf as it was,
-// and false, for all others, among them those with a line feed in the raw part,
-// which the SDK takes out.
+// and false, for all others, among them those with a line feed or a carriage return
+// in the raw part, which the SDK takes out: the latter ends a line too in event
+// streams, and for readers of some languages.
 func appendPlain(buf []byte, msg jsonrpc.Message) ([]byte, bool) {
 	line := append(buf, `{"jsonrpc":"2.0"`...)
 	var name string
@@ -256,7 +261,7 @@ func appendPlain(buf []byte, msg jsonrpc.Message) ([]byte, bool) {
 		line = append(append(append(line, `,"method":"`...), msg.Method...), '"')
 		name, raw = `,"params":`, msg.Params
 	}
-	if bytes.IndexByte(raw, '\n') >= 0 {
+	if bytes.IndexByte(raw, '\n') >= 0 || bytes.IndexByte(raw, '\r') >= 0 {
 		return buf, false
 	}
 	if len(raw) > 0 {

@@ -31,6 +31,7 @@ func TestAppendMessageLikeTheSDK(t *testing.T) {
 			&jsonrpc.Response{ID: id, Result: raw},
 			&jsonrpc.Response{ID: id},
 			&jsonrpc.Response{ID: id, Result: json.RawMessage("{\n}")},
+			&jsonrpc.Response{ID: id, Result: json.RawMessage("{\r}")},
 			&jsonrpc.Response{ID: id, Error: errors.New("plain")},
 			&jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: 1, Message: "<m>", Data: raw}},
 		} {
