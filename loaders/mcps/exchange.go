@@ -85,9 +85,11 @@ func (x *exchange) refused(resp *http.Response, inSession bool) error {
 		}
 	}
 	if resp.StatusCode == http.StatusNotFound && inSession {
-		// In this order: of this call it is known that it was not done.
-		x.link.peer.fail(x.id, &lostError{cause: errSessionGone})
+		// In this order: of this call it is known that it was not done, and its caller
+		// must not find the session alive.
+		then := x.link.peer.end(x.id, event{err: &lostError{cause: errSessionGone}})
 		x.link.peer.lose(errSessionGone)
+		then()
 		return nil
 	}
 	return newStatusError(resp.StatusCode, bytes.NewReader(head))
@@ -163,7 +165,9 @@ func (x *exchange) deliver(msg jsonrpc.Message) {
 	if answer, ok := msg.(*jsonrpc.Response); ok && answer.ID == requestID(x.id) {
 		x.answered.Store(true)
 	}
-	x.link.peer.deliver(msg, x.link.peer.find(x.id))
+	if then := x.link.peer.deliver(msg, x.link.peer.find(x.id)); then != nil {
+		then() // right here: nobody else waits for this stream
+	}
 }
 
 func (x *exchange) receiveJSON(body io.Reader) error {

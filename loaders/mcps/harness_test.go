@@ -112,14 +112,23 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-// run calls a tool in a scope.
-func run(ctx context.Context, scope *core.Scope, tool string, call *core.Call) (*core.Result, error) {
+// run calls a tool in a scope. One that parks is run as a server on stdio does.
+func run(ctx context.Context, scope *core.Scope, tool string, call *core.Call) (res *core.Result, err error) {
 	published := scope.Tools()
 	t, ok := published.Tool(tool)
 	if !ok {
 		return nil, published.UnknownTool(tool)
 	}
-	return t.Run(ctx, call)
+	if t.Pace != core.PaceParks {
+		return t.Run(ctx, call)
+	}
+	done := make(chan struct{})
+	core.NewHost(nil).Run(ctx, t.Pace, func(ctx context.Context) {
+		defer close(done)
+		res, err = t.Run(ctx, call)
+	})
+	<-done
+	return res, err
 }
 
 // try calls a tool of the harness's own client.

@@ -274,8 +274,8 @@ func (l *httpLink) send(ctx context.Context, msg jsonrpc.Message, r *request) er
 	return x.run(ctx, body, l.requestHeader(r))
 }
 
-func (l *httpLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
-	apart(func() error { return l.send(ctx, msg, r) }, failed)
+func (l *httpLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) func()) {
+	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
 func (l *httpLink) requestHeader(r *request) http.Header {
@@ -348,7 +348,7 @@ func (l *httpLink) listen() {
 			resp.Body.Close()
 			return
 		default:
-			end := readStream(resp.Body, func(msg jsonrpc.Message) { l.peer.deliver(msg, nil) })
+			end := readStream(resp.Body, l.peer.deliverApart)
 			resp.Body.Close()
 			if end.id != "" {
 				last.id = end.id

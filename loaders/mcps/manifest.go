@@ -83,6 +83,22 @@ func (l *lists) cached() (m *manifest, changes int) {
 	return nil, l.changes
 }
 
+// lock takes the turn to read the lists, or gives up when ctx ends.
+func (l *lists) lock(ctx context.Context) error {
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	default:
+		core.Waits(ctx) // for another call, which may be answered where this one runs
+	}
+	select {
+	case l.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // retryPartial has lists that could not be read to the end read anew.
 func (l *lists) retryPartial() {
 	l.mu.Lock()
@@ -111,12 +127,10 @@ func (s *session) manifest(ctx context.Context) (*manifest, error) {
 	if m, _ := s.lists.cached(); m != nil {
 		return m, nil
 	}
-	select {
-	case s.lists.turn <- struct{}{}:
-		defer func() { <-s.lists.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := s.lists.lock(ctx); err != nil {
+		return nil, err
 	}
+	defer func() { <-s.lists.turn }()
 	m, changes := s.lists.cached()
 	if m != nil {
 		return m, nil

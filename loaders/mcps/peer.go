@@ -25,8 +25,9 @@ type link interface {
 	// the answer has been delivered, and ends soon after ctx does.
 	send(ctx context.Context, msg jsonrpc.Message, r *request) error
 	// post is send for a caller that does not wait, not even for a server that does
-	// not read. failed is told of an error, at most once.
-	post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error))
+	// not read. failed is told of an error, at most once, and what it returns is done
+	// once it is settled whether the connection is over as well.
+	post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) (then func()))
 	// ready says which revision is spoken from now on: "" before a handshake.
 	ready(version string)
 	// abandon tells the server that nobody waits for the call any more.
@@ -90,9 +91,10 @@ type pending struct {
 
 	core.Parker // of the caller; it is unparked when there are events
 	mu          sync.Mutex
-	// events are what came for the call, in the order of the wire. The caller's
-	// own goroutine takes them, so progress cannot be overtaken by the result,
-	// and a caller that is slow delays nobody else.
+	// events are what came for the call, in the order of the wire. The caller takes
+	// them, so progress cannot be overtaken by the result, and whoever brings them
+	// only has to wake it. That may mean to run it, so it is done apart: see
+	// [peer.deliver].
 	events  []event
 	waiting int // elicitations that the user has not answered yet
 }
@@ -110,13 +112,18 @@ type event struct {
 // maxEvents bounds what a server can pile up on a caller that does not take it.
 const maxEvents = 4096
 
+// push adds an event and wakes the caller.
 func (c *pending) push(e event) {
+	c.add(e)
+	c.Unpark()
+}
+
+func (c *pending) add(e event) {
 	c.mu.Lock()
-	if len(c.events) < maxEvents || e.end {
+	defer c.mu.Unlock()
+	if len(c.events) < maxEvents || e.end || e.expired {
 		c.events = append(c.events, e)
 	}
-	c.mu.Unlock()
-	c.Unpark()
 }
 
 func (c *pending) take() []event {
@@ -187,8 +194,9 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 		return nil, err
 	}
 	msg := &jsonrpc.Request{ID: requestID(c.id), Method: r.method, Params: r.params(c.id)}
-	p.link.post(ctx, msg, r, func(err error) { p.fail(c.id, err) })
+	p.link.post(ctx, msg, r, func(err error) func() { return p.end(c.id, event{err: err}) })
 	result, err := c.wait(p)
+	cancel() // what is not sent yet is not sent after its own cancellation
 	if p.forget(c.id) {
 		p.abandon(c.id, err)
 	}
@@ -299,10 +307,11 @@ func (p *peer) open() []*pending {
 }
 
 // apart sends on a goroutine of its own.
-func apart(send func() error, failed func(error)) {
+func apart(ctx context.Context, send func(context.Context) error, failed func(error) (then func())) {
+	ctx = core.Apart(ctx)
 	go func() {
-		if err := send(); err != nil {
-			failed(err)
+		if err := send(ctx); err != nil {
+			failed(err)()
 		}
 	}()
 }
@@ -354,31 +363,47 @@ func (p *peer) respond(ctx context.Context, id jsonrpc.ID, result json.RawMessag
 }
 
 // deliver takes one message from the server. call is the call on whose stream it
-// came, nil when the stream serves all.
-func (p *peer) deliver(msg jsonrpc.Message, call *pending) {
+// came, nil when the stream serves all. What it returns, if not nil, wakes a caller
+// and may take as long as that likes: a caller may be run until it has to wait again,
+// which includes what it tells its own client. It is for a goroutine that nobody else
+// needs meanwhile.
+func (p *peer) deliver(msg jsonrpc.Message, call *pending) (then func()) {
 	switch msg := msg.(type) {
 	case *jsonrpc.Response:
-		id, ok := msg.ID.Raw().(int64)
-		if !ok {
-			return
-		}
-		p.mu.Lock()
-		c := p.calls[id]
-		delete(p.calls, id)
-		p.mu.Unlock()
-		if c != nil { // else it was given up
-			c.push(event{end: true, result: msg.Result, err: fault(msg.Error)})
+		if id, ok := msg.ID.Raw().(int64); ok {
+			return p.end(id, event{result: msg.Result, err: fault(msg.Error)})
 		}
 	case *jsonrpc.Request:
 		if msg.Method == "notifications/progress" && !msg.IsCall() {
-			p.progress(msg.Params)
-			return
+			return p.progress(msg.Params)
 		}
 		p.other(msg, call)
 	}
+	return nil
 }
 
-func (p *peer) progress(params json.RawMessage) {
+// deliverApart is deliver for a stream that serves all calls.
+func (p *peer) deliverApart(msg jsonrpc.Message) {
+	if then := p.deliver(msg, nil); then != nil {
+		go then()
+	}
+}
+
+// end ends a call, if it was not given up. then wakes its caller.
+func (p *peer) end(id int64, e event) (then func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.calls[id]
+	if c == nil {
+		return func() {}
+	}
+	delete(p.calls, id)
+	e.end = true
+	c.add(e)
+	return c.Unpark
+}
+
+func (p *peer) progress(params json.RawMessage) (then func()) {
 	var n struct {
 		Token    any     `json:"progressToken"`
 		Progress float64 `json:"progress"`
@@ -386,18 +411,20 @@ func (p *peer) progress(params json.RawMessage) {
 		Message  string  `json:"message"`
 	}
 	if json.Unmarshal(params, &n) != nil {
-		return
+		return nil
 	}
 	id, ok := n.Token.(float64)
 	if !ok {
-		return
+		return nil
 	}
 	p.mu.Lock()
 	c := p.calls[int64(id)]
 	p.mu.Unlock()
-	if c != nil && c.req.progress != nil {
-		c.push(event{progress: &core.Progress{Done: n.Progress, Total: n.Total, Message: n.Message}})
+	if c == nil || c.req.progress == nil {
+		return nil
 	}
+	c.add(event{progress: &core.Progress{Done: n.Progress, Total: n.Total, Message: n.Message}})
+	return c.Unpark
 }
 
 // find returns the pending call of that number, or nil.
@@ -405,17 +432,6 @@ func (p *peer) find(id int64) *pending {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls[id]
-}
-
-// fail ends one call without an answer.
-func (p *peer) fail(id int64, err error) {
-	p.mu.Lock()
-	c := p.calls[id]
-	delete(p.calls, id)
-	p.mu.Unlock()
-	if c != nil {
-		c.push(event{end: true, err: err})
-	}
 }
 
 // lose ends the connection for all calls. The first reason counts.

@@ -75,6 +75,7 @@ func (c *connections) use(ctx context.Context, server *Server, call *core.Call, 
 			err = fmt.Errorf(`%w; in a terminal run zen-mcp call load_mcp '{"server":%q}', or put a key into the "headers" of its entry`, err, server.Name)
 		case errors.As(err, &refused) && signIns < maxSignIns:
 			signIns++
+			core.Waits(ctx) // for a person
 			if err = c.source.signIn(ctx, server, refused); err == nil {
 				continue
 			}

@@ -27,12 +27,12 @@ type fakeLink struct {
 
 func (l *fakeLink) send(_ context.Context, msg jsonrpc.Message, _ *request) error {
 	if call, ok := msg.(*jsonrpc.Request); ok && call.IsCall() {
-		l.peer.deliver(&jsonrpc.Response{ID: call.ID, Result: []byte(`{}`)}, nil)
+		l.peer.deliverApart(&jsonrpc.Response{ID: call.ID, Result: []byte(`{}`)})
 	}
 	return nil
 }
-func (l *fakeLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
-	apart(func() error { return l.send(ctx, msg, r) }, failed)
+func (l *fakeLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) func()) {
+	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
 func (l *fakeLink) ready(string)                                 {}
@@ -448,4 +448,23 @@ func child(t *testing.T, s *core.Scope, agent core.AgentDefinition) *core.Scope 
 		t.Fatal(err)
 	}
 	return run
+}
+
+// What a call has sent by a goroutine of its own may wait there as it likes, for the
+// file with the tokens, for one.
+func TestApartWaits(t *testing.T) {
+	t.Parallel()
+	parked, done := make(chan struct{}), make(chan struct{})
+	core.NewHost(nil).Run(t.Context(), core.PaceParks, func(ctx context.Context) {
+		p := core.ParkerOf(ctx)
+		apart(ctx, func(ctx context.Context) error {
+			<-parked
+			core.Waits(ctx)
+			return errors.New("refused")
+		}, func(error) func() { return p.Unpark })
+		p.Park()
+		close(done)
+	})
+	close(parked)
+	<-done
 }

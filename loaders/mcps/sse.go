@@ -204,7 +204,7 @@ func (l *sseLink) begin(resp *http.Response, p *peer) error {
 	}
 	go func() {
 		defer resp.Body.Close()
-		end := readStream(body, func(msg jsonrpc.Message) { p.deliver(msg, nil) })
+		end := readStream(body, p.deliverApart)
 		p.lose(fmt.Errorf("the server's stream ended%s", end.why()))
 	}()
 	return nil
@@ -254,8 +254,8 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	return nil
 }
 
-func (l *sseLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error)) {
-	apart(func() error { return l.send(ctx, msg, r) }, failed)
+func (l *sseLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) func()) {
+	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
 func (l *sseLink) abandon(ctx context.Context, id int64, reason string) error {

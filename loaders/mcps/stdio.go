@@ -36,6 +36,7 @@ const (
 
 // A stdioLink is a child process and its pipes.
 type stdioLink struct {
+	peer    *peer
 	conn    *wire.Conn
 	process *proc.Process
 	stdout  *os.File
@@ -62,13 +63,13 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		}
 		return err
 	}
-	l := &stdioLink{process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s.log)}
+	l := &stdioLink{peer: s.peer, process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s.log)}
 	opened := make(chan struct{}) // nothing is delivered before the link can answer
 	noise := 0
 	transport := wire.Transport{In: pipes[1].r, Out: pipes[0].w, Peer: true,
-		Deliver: func(msg jsonrpc.Message) {
+		Deliver: func(msg jsonrpc.Message) func() {
 			<-opened
-			s.peer.deliver(msg, nil)
+			return s.peer.deliver(msg, nil)
 		},
 		OnBadLine: func(line []byte, err error) {
 			if noise++; noise <= noiseLines {
@@ -149,12 +150,24 @@ func (l *stdioLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) e
 	return nil
 }
 
-func (l *stdioLink) post(ctx context.Context, msg jsonrpc.Message, _ *request, failed func(error)) {
+func (l *stdioLink) post(ctx context.Context, msg jsonrpc.Message, _ *request, failed func(error) func()) {
 	l.conn.Post(ctx, msg, func(error) {
-		if ctx.Err() == nil {
-			failed(errServerEnded)
+		if ctx.Err() != nil {
+			return
 		}
+		then := failed(errServerEnded)
+		go func() {
+			l.awaitEnd()
+			then()
+		}()
 	})
+}
+
+// awaitEnd waits for the end of a child that takes nothing more, so that nobody finds
+// it alive. What it said before is read, but not for ever.
+func (l *stdioLink) awaitEnd() {
+	defer time.AfterFunc(eofGrace, func() { l.conn.Close() }).Stop()
+	<-l.peer.done
 }
 
 // errServerEnded is why nothing can be written to a child. How it ended, the

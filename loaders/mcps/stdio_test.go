@@ -308,3 +308,37 @@ func TestManifestBudget(t *testing.T) {
 		t.Error("with room for them there are no first sentences")
 	}
 }
+
+// A call that waits for others to have read the lists gives back the goroutine on
+// which it runs: the lists may come in there.
+func TestWaitForLists(t *testing.T) {
+	t.Parallel()
+	h, _ := fixHarness(t, "fix")
+	s := h.source.connections(h.scope).own.slot("fix").current
+	s.lists.outdate()
+	s.lists.turn <- struct{}{} // somebody reads them
+	tools := h.scope.Tools()
+	echo, _ := tools.Tool(callName)
+	done := make(chan error)
+	core.NewHost(nil).Run(t.Context(), echo.Pace, func(ctx context.Context) {
+		_, err := echo.Run(ctx, &core.Call{Arguments: callArguments(t, "echo", nil)})
+		done <- err
+	})
+	<-s.lists.turn
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// A child that is there and reads no more is as good as dead: the call has not been
+// done, and is made of a new one.
+func TestDeafChild(t *testing.T) {
+	t.Parallel()
+	h, log := fixHarness(t, "deaf")
+	h.text(callName, args{"server": "fix", "tool": "echo"})
+	waitFor(t, log, "deaf")
+	h.text(callName, args{"server": "fix", "tool": "echo"})
+	if n := strings.Count(readFile(t, log), "start\n"); n != 2 {
+		t.Errorf("%d starts, want 2", n)
+	}
+}

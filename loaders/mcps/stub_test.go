@@ -137,6 +137,11 @@ func (s *stub) serve() {
 			panic(err)
 		}
 		s.take(r)
+		if s.is("deaf") && r.Method == "tools/call" {
+			os.Stdin.Close()
+			s.log("deaf")
+			time.Sleep(time.Hour)
+		}
 	}
 	s.log("eof")
 	if s.is("stubborn") {
