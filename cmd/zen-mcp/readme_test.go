@@ -392,7 +392,7 @@ func typeInto(ts *testscript.TestScript, neg bool, args []string) {
 // as wide as a path of the machine.
 func pattern(want string) *regexp.Regexp {
 	want = regexp.QuoteMeta(strings.TrimRight(want, "\n"))
-	want = regexp.MustCompile(`(?m)^…\n?$|\n…$`).ReplaceAllString(want, `(?s:.*)`)
+	want = regexp.MustCompile(`(?m)(^|\n)…$`).ReplaceAllString(want, `(?s:.*)`)
 	want = strings.ReplaceAll(want, "…", ".*")
 	return regexp.MustCompile("^" + regexp.MustCompile(" +").ReplaceAllString(want, " +") + "$")
 }
