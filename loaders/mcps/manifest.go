@@ -43,16 +43,16 @@ func (t *tool) repeatable() bool { return t != nil && t.repeats }
 
 func (m *manifest) tool(name string) *tool { return m.byName[name] }
 
-func (m *manifest) unknownTool(server, name string) error {
+func (m *manifest) unknownTool(name string) error {
 	names := make([]string, len(m.tools))
 	for i, t := range m.tools {
 		names[i] = t.name
 	}
 	hint := core.DidYouMean(name, names)
 	if hint == "" && len(names) > 0 {
-		hint = "; it has " + quoteSome(names)
+		hint = "; there are " + quoteSome(names)
 	}
-	return fmt.Errorf("the MCP server %q has no tool %q%s", server, core.Clip(name, 80), hint)
+	return fmt.Errorf("it has no tool %q%s", core.Clip(name, 80), hint)
 }
 
 // lists keep the manifest of a session, and know when it is out of date.
@@ -165,7 +165,7 @@ func (s *session) tool(ctx context.Context, name string) (*tool, error) {
 	if m.partial {
 		return &tool{name: name}, nil
 	}
-	return nil, m.unknownTool(s.server.Name, name)
+	return nil, m.unknownTool(name)
 }
 
 // readLists reads what the server says that it has. A list that fails is empty,

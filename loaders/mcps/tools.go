@@ -180,7 +180,7 @@ func (t *toolset) load(ctx context.Context, call *core.Call, in loadArgs) (*core
 	case in.Tool != "":
 		found := m.tool(in.Tool)
 		if found == nil {
-			return nil, m.unknownTool(server.Name, in.Tool)
+			return nil, fmt.Errorf("MCP server %q: %w", server.Name, m.unknownTool(in.Tool))
 		}
 		return core.TextResult(string(found.raw)), nil
 	case !in.Manifest:
