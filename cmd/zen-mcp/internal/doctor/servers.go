@@ -141,22 +141,9 @@ func (t *tried) masked(err error) string {
 	if s.OAuth != nil {
 		values = append(values, s.OAuth.ClientSecret)
 	}
-	text := mask(err.Error(), values)
+	text := mask(err.Error(), append(values, secrets(s.Args)...))
 	if s.URL != "" {
 		text = strings.ReplaceAll(text, s.URL, address(s.URL))
-	}
-	return text
-}
-
-// mask takes the words of values out of a text, short ones excepted: those are no
-// secrets.
-func mask(text string, values []string) string {
-	for _, value := range values {
-		for _, word := range strings.Fields(value) { // of "Bearer KEY", for one
-			if len(word) >= 8 {
-				text = strings.ReplaceAll(text, word, "***")
-			}
-		}
 	}
 	return text
 }
