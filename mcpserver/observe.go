@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -31,6 +32,7 @@ type observed struct {
 	request                string // X-Request-Id; "" on stdio
 	principal, agent, tool string
 	arguments              json.RawMessage // for their digest only
+	over                   atomic.Bool     // it was told how the call ended
 }
 
 // headerRequest names a request in the logs of all that it passes through.
@@ -64,8 +66,12 @@ func (s *Server) run(ctx context.Context, c *observed, do func(context.Context) 
 	return res
 }
 
-// ended tells metrics and audit log.
+// ended tells metrics and audit log, once for each call: one that is stuck in a file
+// operation has ended for its client, and may come back or not.
 func (s *Server) ended(c *observed, end outcome) {
+	if !c.over.CompareAndSwap(false, true) {
+		return
+	}
 	took := time.Since(c.began)
 	s.metrics.saw(c, end, took)
 	s.audit.write(c, end, took)

@@ -133,7 +133,7 @@ func (s *Server) ServeStdio(ctx context.Context, t *wire.Transport) error {
 	session, err := a.mcp.Connect(stdio.Context(), stdio, nil)
 	if err == nil {
 		short.session.Store(session)
-		err = stdio.wait(session)
+		err = stdio.wait(session, s.work.wait)
 	}
 	return errors.Join(err, s.Close())
 }

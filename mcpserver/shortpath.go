@@ -188,6 +188,7 @@ func (p *shortPath) oversee() {
 		}
 		if err := c.host.Overdue(time.Now()); err != nil {
 			c.cancel(err)
+			c.agent.server.ended(c.seen, outcomeError)
 			c.finish(core.ErrorResult(err))
 		}
 	}
@@ -204,6 +205,7 @@ func (p *shortPath) cancel(params json.RawMessage) bool {
 	p.mu.Unlock()
 	if ours && c.settle() { // without an answer: the specification asks for silence
 		c.cancel(errCancelled)
+		c.agent.server.ended(c.seen, outcomeCancelled)
 		c.conn.Drop(c.id)
 	}
 	return ours

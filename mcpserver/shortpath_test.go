@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,7 +72,10 @@ func TestStuckCall(t *testing.T) {
 			return nil, err
 		})
 		stuck.Pace = core.PaceBrief
-		a := newTestServer(t, tools{stuck, echo()}).agents[0]
+		s := newTestServer(t, tools{stuck, echo()})
+		var audited lockedBuffer
+		s.audit = &audit{log: s.log, out: &audited}
+		a := s.agents[0]
 		short := newShortPath(a)
 		in, toServer := io.Pipe()
 		fromServer, out := io.Pipe()
@@ -105,6 +109,10 @@ func TestStuckCall(t *testing.T) {
 		if took := time.Since(begun); took > core.PathDeadline+overseeEvery+time.Millisecond {
 			t.Errorf("answered after %v", took)
 		}
+		stuckLines := func() int { return strings.Count(audited.String(), `"tool":"stuck"`) }
+		if n := stuckLines(); n != 1 || !strings.Contains(audited.String(), `"outcome":"error"`) {
+			t.Errorf("audited %s", audited.String())
+		}
 		close(back)
 		send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"same id"}}}`)
 		want(`"text":"same id"`)
@@ -113,7 +121,40 @@ func TestStuckCall(t *testing.T) {
 		fromServer.Close()
 		session.Wait()
 		a.server.Close()
+		synctest.Wait()
+		if n := stuckLines(); n != 1 {
+			t.Errorf("audited %s", audited.String())
+		}
 	})
+}
+
+// TestCallsUnwind: a session that ends gives its calls a moment to clean up.
+func TestCallsUnwind(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	var clean atomic.Bool
+	slow := define("slow", func(ctx context.Context, _ *core.Call, _ string) (*core.Result, error) {
+		close(begun)
+		<-ctx.Done()
+		time.Sleep(unwind / 5) // it kills what it has started
+		clean.Store(true)
+		return nil, ctx.Err()
+	})
+	s := newTestServer(t, tools{slow})
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- s.ServeStdio(context.Background(), &wire.Transport{In: in, Out: out, EOFGrace: -1})
+	}()
+	io.WriteString(toServer, initialize+"\n")
+	bufio.NewReader(fromServer).ReadString('\n')
+	io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}`+"\n")
+	<-begun
+	toServer.Close()
+	if err := <-served; err != nil || !clean.Load() {
+		t.Errorf("ended with %v, clean %v", err, clean.Load())
+	}
 }
 
 func TestPlainCalls(t *testing.T) {

@@ -81,11 +81,12 @@ func (s *Stdio) Serve(server *mcp.Server) error {
 	if err != nil {
 		return err
 	}
-	return s.wait(session)
+	return s.wait(session, func(time.Duration) {})
 }
 
-// wait is Serve once there is a session.
-func (s *Stdio) wait(session *mcp.ServerSession) error {
+// wait is Serve once there is a session. others waits, for a time at most, for calls
+// that the SDK does not know.
+func (s *Stdio) wait(session *mcp.ServerSession, others func(time.Duration)) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -97,12 +98,14 @@ func (s *Stdio) wait(session *mcp.ServerSession) error {
 	}
 	s.conn.Close() // fails the SDK's Read, upon which it cancels the calls
 	<-s.ctx.Done()
+	limit := time.Now().Add(unwind)
 	timer := time.NewTimer(unwind)
 	defer timer.Stop()
 	select {
 	case <-ended:
 	case <-timer.C:
 	}
+	others(time.Until(limit))
 	if cause := context.Cause(s.ctx); !errors.Is(cause, ErrClientGone) {
 		return cause
 	}
