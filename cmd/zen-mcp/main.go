@@ -77,6 +77,9 @@ func run(ctx context.Context, args []string, std streams) int {
 }
 
 func dispatch(ctx context.Context, args []string, std streams) error {
+	if len(args) > 1 && args[0] == "help" {
+		args = []string{args[1], "--help"}
+	}
 	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
 		printHelp(std.out)
 		return nil
