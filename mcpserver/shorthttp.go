@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"zenmcp/core/rawjson"
 	"zenmcp/core/wire"
 )
 
@@ -182,18 +181,19 @@ func isPlainPost(r *http.Request) bool {
 // isPlainModern reports whether a call says of itself what the revision asks for,
 // and wants nothing for which the client would have to be spoken to meanwhile.
 func isPlainModern(c plainCall) bool {
-	if c.token != nil || c.meta[traceParent] != nil || string(c.meta[mcp.MetaKeyProtocolVersion]) != strconv.Quote(modern) ||
-		rawjson.KindOf(c.meta[mcp.MetaKeyClientInfo]) != rawjson.Object {
+	if c.token != nil || c.meta[traceParent] != nil || string(c.meta[mcp.MetaKeyProtocolVersion]) != strconv.Quote(modern) {
 		return false
 	}
-	capabilities, err := rawjson.Members(c.meta[mcp.MetaKeyClientCapabilities])
-	for _, m := range capabilities {
-		if m.Name == "elicitation" {
-			return false
-		}
+	var info *mcp.Implementation
+	if json.Unmarshal(c.meta[mcp.MetaKeyClientInfo], &info) != nil || info == nil {
+		return false
+	}
+	var can *mcp.ClientCapabilities
+	if json.Unmarshal(c.meta[mcp.MetaKeyClientCapabilities], &can) != nil || can == nil || can.Elicitation != nil {
+		return false
 	}
 	//lint:ignore SA1019 clients send it as long as it is there
-	return err == nil && isLogLevel(c.meta[mcp.MetaKeyLogLevel])
+	return isLogLevel(c.meta[mcp.MetaKeyLogLevel])
 }
 
 // isLogLevel reports whether raw is absent or a level: the SDK refuses others.

@@ -47,6 +47,8 @@ func TestShortHTTP(t *testing.T) {
 		"only JSON":          {call("echo", `{"text":"a"}`, plainMeta), []string{"Accept", "application/json"}, false},
 		"no version inside":  {call("echo", `{"text":"a"}`, `"_meta":{}`), nil, false},
 		"no capabilities":    {call("echo", `{"text":"a"}`, `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}`), nil, false},
+		"no such client":     {call("echo", `{"text":"a"}`, strings.Replace(plainMeta, `"name":"t"`, `"name":5`, 1)), nil, false},
+		"no capability":      {call("echo", `{"text":"a"}`, strings.Replace(plainMeta, `Capabilities":{}`, `Capabilities":{"sampling":5}`, 1)), nil, false},
 		"can be asked":       {call("echo", `{"text":"a"}`, strings.Replace(plainMeta, `Capabilities":{}`, `Capabilities":{"elicitation":{}}`, 1)), nil, false},
 		"wants progress":     {call("echo", `{"text":"a"}`, with(`"progressToken":1`)), nil, false},
 		"a state":            {call("echo", `{"text":"a"},"requestState":"x"`, plainMeta), nil, false},
