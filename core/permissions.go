@@ -64,8 +64,7 @@ func (p Policy) Permits(name string) bool {
 func (p Policy) Intersect(q Policy) Policy {
 	switch {
 	case p.deny && q.deny:
-		more := slices.DeleteFunc(slices.Clone(q.names), func(n string) bool { return slices.Contains(p.names, n) })
-		return Deny(slices.Concat(p.names, more)...)
+		return Deny(slices.Concat(p.names, q.names)...)
 	case p.everything():
 		return q
 	case q.everything():

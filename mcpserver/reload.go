@@ -32,8 +32,8 @@ type edition struct {
 // loaded, connected and started.
 //
 // The error joins what is wrong with agents whose new definition cannot be used,
-// for example because a root of theirs does not exist. They keep the one before, but
-// for what the new one does not permit: to take something away always works. After
+// because a root of theirs does not exist. They may do nothing until a Reload with
+// one that can be: the roots before may reach what the new ones were to close. After
 // [Server.Close] Reload does nothing.
 func (s *Server) Reload(ctx context.Context, config core.Config, catalog core.Catalog, agents []core.AgentDefinition) error {
 	s.reloading.Lock()
@@ -47,10 +47,10 @@ func (s *Server) Reload(ctx context.Context, config core.Config, catalog core.Ca
 	for i, a := range s.agents {
 		before := a.now.Load()
 		if err := a.renew(agents[i]); err != nil {
-			errs = append(errs, fmt.Errorf("agent %q stays as it was, and may do no more than the new definition permits: %w", a.id, err))
-			kept := before.definition
-			kept.Permissions = kept.Permissions.Intersect(agents[i].Permissions)
-			errs = append(errs, a.renew(kept)) // of the new catalog all the same
+			errs = append(errs, fmt.Errorf("agent %q may do nothing until its definition is mended: %w", a.id, err))
+			closed := before.definition
+			closed.Permissions = nil
+			errs = append(errs, a.renew(closed))
 		}
 		a.announce(ctx, before, look)
 	}

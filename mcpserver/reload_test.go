@@ -203,43 +203,34 @@ func TestReloadDuringCalls(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsWhatCannotChange checks that an agent whose new definition is of no
-// use keeps the old one, less what the new one does not permit, and gets the new
-// catalog all the same.
-func TestReloadKeepsWhatCannotChange(t *testing.T) {
+// TestReloadClosesWhatCannotBeUsed checks that an agent whose new roots cannot be
+// opened may do nothing, as the old ones may reach more, until its definition can be
+// used.
+func TestReloadClosesWhatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	server := newTestServer(t, tools{says("a", "")})
-	before := server.agents[0].now.Load().definition
-	session := way{version: "2025-11-25"}.connect(t, server, nil)
-	for _, step := range []struct {
-		roots     []string
-		permitted core.Policy
-		want      []string
-	}{
-		{[]string{"/no/such/root"}, core.Allow("b", "c"), []string{"b", "c"}},
-		{[]string{"/no/such/root"}, core.Deny("c"), []string{"b"}},
-		{[]string{"/no/such/root"}, core.Deny(), []string{"b"}}, // nothing comes back for which the roots may have been meant
-		{nil, core.Deny(), []string{"a", "b", "c"}},
-	} {
-		definition := before
-		definition.Roots = step.roots
-		definition.Permissions = core.AllowAll()
-		definition.Permissions[core.KindTool] = step.permitted
-		err := server.Reload(t.Context(), core.Config{}, discover(t, tools{says("a", ""), says("b", ""), says("c", "")}), []core.AgentDefinition{definition})
-		switch {
-		case step.roots == nil:
-			if err != nil {
-				t.Errorf("Reload: %v", err)
+	sessions := []*mcp.ClientSession{way{version: "2025-11-25"}.connect(t, server, nil), way{version: modern}.connect(t, server, nil)}
+	for _, roots := range [][]string{{"/no/such/root"}, {t.TempDir(), "/no/such/root"}, {"/no/such/root"}, nil, {t.TempDir()}} {
+		definition := server.agents[0].now.Load().definition
+		definition.Permissions, definition.Roots = core.AllowAll(), roots
+		err := server.Reload(t.Context(), core.Config{}, discover(t, tools{says("b", "")}), []core.AgentDefinition{definition})
+		want := []string{"b"}
+		if slices.Contains(roots, "/no/such/root") {
+			want = nil
+			if err == nil || !strings.Contains(err.Error(), `agent "default" may do nothing`) || !strings.Contains(err.Error(), "/no/such/root") {
+				t.Errorf("roots %q: %v", roots, err)
 			}
-		case err == nil || !strings.Contains(err.Error(), `"default" stays as it was`) || !strings.Contains(err.Error(), "/no/such/root"):
-			t.Errorf("Reload: %v", err)
+		} else if err != nil {
+			t.Errorf("roots %q: %v", roots, err)
 		}
-		if got := listNames(t, session); !slices.Equal(got, step.want) {
-			t.Errorf("with roots %q and %v the tools are %q, want %q", step.roots, step.permitted, got, step.want)
-		}
-		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "a", Arguments: map[string]any{"text": ""}})
-		if (err == nil) != slices.Contains(step.want, "a") {
-			t.Errorf("with roots %q and %v a call: %v", step.roots, step.permitted, err)
+		for _, session := range sessions {
+			if got := listNames(t, session); !slices.Equal(got, want) {
+				t.Errorf("with roots %q the tools are %q, want %q", roots, got, want)
+			}
+			_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "b", Arguments: map[string]any{"text": ""}})
+			if (err == nil) != (want != nil) {
+				t.Errorf("with roots %q a call: %v", roots, err)
+			}
 		}
 	}
 }

@@ -50,9 +50,9 @@ func (v shelf) stamp(ctx context.Context, uri string, look listings) string {
 // several at once, and one that does not exist, or no longer, never changes.
 func (a *agent) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
 	uri, w := req.Params.URI, &a.subscribed
-	seen := a.now.Load().skills.stamp(ctx, uri, listings{})
-	w.mu.Lock()
+	w.mu.Lock() // a reload that comes now must find the subscription
 	defer w.mu.Unlock()
+	seen := a.now.Load().skills.stamp(ctx, uri, listings{})
 	if w.uris == nil {
 		w.uris, w.sessions = map[string]*subscription{}, map[*mcp.ServerSession]bool{}
 	}

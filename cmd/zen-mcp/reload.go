@@ -62,8 +62,8 @@ func (s *system) reload(ctx context.Context, o *options, server *mcpserver.Serve
 			s.tell(omission)
 		}
 	}
-	if err := server.Reload(ctx, config, catalog, s.agents); err != nil {
-		s.keep("", err)
+	if err := server.Reload(ctx, config, catalog, s.agents); err != nil && s.said.note(err.Error()) {
+		s.log.Error("an agent cannot be used as its file says", "error", err)
 	}
 	s.log.Debug("read the files again")
 }
