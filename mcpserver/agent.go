@@ -98,12 +98,17 @@ func (a *agent) protect(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				a.server.log.Error("panic", "method", method, "panic", p, "stack", string(debug.Stack()))
-				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error in %s; the server goes on", method)}
+				res, err = nil, a.panicked(method, p)
 			}
 		}()
 		return next(ctx, method, req)
 	}
+}
+
+// panicked logs a panic that was recovered, and gives the error for the client.
+func (a *agent) panicked(method string, p any) error {
+	a.server.log.Error("panic", "method", method, "panic", p, "stack", string(debug.Stack()))
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("internal error in %s; the server goes on", method)}
 }
 
 // admit registers a session over HTTP when it begins, and lets nobody listen for

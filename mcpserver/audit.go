@@ -46,11 +46,17 @@ func (a *audit) write(c *observed, end outcome, took time.Duration) {
 		Arguments: fmt.Sprintf("sha256:%x", sha256.Sum256(c.arguments)), Outcome: end, Seconds: took.Seconds(),
 	})
 	if err == nil {
-		a.mu.Lock()
-		_, err = a.out.Write(append(line, '\n')) // one write: lines stay whole in a file that others append to
-		a.mu.Unlock()
+		err = a.append(line)
 	}
 	if err != nil {
 		a.log.Error("the audit log cannot be written", "error", err)
 	}
+}
+
+// append makes one write of a line: lines stay whole in a file that others append to.
+func (a *audit) append(line []byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err := a.out.Write(append(line, '\n'))
+	return err
 }

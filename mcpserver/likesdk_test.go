@@ -68,7 +68,11 @@ func TestLikeTheSDK(t *testing.T) {
 // and gives the answer, if the line is a call.
 func newExchanger(t *testing.T, serve func(*Server, io.ReadCloser, io.WriteCloser)) func(string) string {
 	t.Helper()
-	s := newTestServer(t)
+	return exchangerOf(t, newTestServer(t), serve)
+}
+
+func exchangerOf(t *testing.T, s *Server, serve func(*Server, io.ReadCloser, io.WriteCloser)) func(string) string {
+	t.Helper()
 	home := filepath.Dir(s.options.Dir) // each server has its own
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()

@@ -127,6 +127,13 @@ func (p *shortPath) begin(c *shortCall) {
 func (c *shortCall) do(ctx context.Context) {
 	defer c.cancel(nil)
 	defer c.progress.close()
+	defer func() { // as protect does for the rest: it costs this call, not the process
+		if p := recover(); p != nil {
+			if err := c.agent.panicked(methodCall, p); c.settle() {
+				_ = c.conn.Write(context.Background(), &jsonrpc.Response{ID: c.id, Error: err})
+			}
+		}
+	}()
 	c.finish(c.run(ctx, c.progress))
 }
 

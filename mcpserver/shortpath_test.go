@@ -157,6 +157,27 @@ func TestCallsUnwind(t *testing.T) {
 	}
 }
 
+// TestPanicBesideTheTool: what goes wrong around a tool costs one call as well.
+func TestPanicBesideTheTool(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	s.audit = &audit{log: s.log, out: panicking{}}
+	ours := exchangerOf(t, s, func(s *Server, in io.ReadCloser, out io.WriteCloser) {
+		s.ServeStdio(context.Background(), &wire.Transport{In: in, Out: out})
+	})
+	ours(initialize)
+	ours(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	for id := range 2 {
+		if got := ours(toolCall(id, "echo")); !strings.Contains(got, "internal error in tools/call; the server goes on") {
+			t.Error(got)
+		}
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("no disk") }
+
 func TestPlainCalls(t *testing.T) {
 	t.Parallel()
 	for params, plain := range map[string]bool{
