@@ -82,58 +82,6 @@ func newPeer(other func(*jsonrpc.Request, *pending)) *peer {
 	return p
 }
 
-// A pending is a call on its way.
-type pending struct {
-	id     int64
-	req    *request
-	ctx    context.Context // ends with the call
-	limits limits
-
-	core.Parker // of the caller; it is unparked when there are events
-	mu          sync.Mutex
-	// events are what came for the call, in the order of the wire. The caller takes
-	// them, so progress cannot be overtaken by the result, and whoever brings them
-	// only has to wake it. That may mean to run it, so it is done apart: see
-	// [peer.deliver].
-	events  []event
-	waiting int // elicitations that the user has not answered yet
-}
-
-// An event is progress, a sign of life, the end of a call, or that it may have
-// reached a limit.
-type event struct {
-	progress *core.Progress
-	expired  bool
-	end      bool
-	result   json.RawMessage
-	err      error
-}
-
-// maxEvents bounds what a server can pile up on a caller that does not take it.
-const maxEvents = 4096
-
-// push adds an event and wakes the caller.
-func (c *pending) push(e event) {
-	c.add(e)
-	c.Unpark()
-}
-
-func (c *pending) add(e event) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.events) < maxEvents || e.end || e.expired {
-		c.events = append(c.events, e)
-	}
-}
-
-func (c *pending) take() []event {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	events := c.events
-	c.events = nil
-	return events
-}
-
 // A lostError ends calls whose connection ended.
 type lostError struct {
 	cause error
@@ -267,38 +215,6 @@ func (p *peer) settle(d time.Duration) {
 	}
 }
 
-// wait takes the call's events until its end.
-func (c *pending) wait(p *peer) (json.RawMessage, error) {
-	p.watch.over(c)
-	defer context.AfterFunc(c.ctx, c.Unpark)()
-	for {
-		lost := p.reason() // before the events: what was read before the end counts
-		for _, e := range c.take() {
-			if e.end {
-				return e.result, e.err
-			}
-			if e.expired {
-				if err := c.limits.check(c); err != nil {
-					return nil, err
-				}
-				p.watch.over(c)
-				continue
-			}
-			c.limits.restart()
-			if e.progress != nil && c.ctx.Err() == nil {
-				c.req.progress(*e.progress)
-			}
-		}
-		switch {
-		case c.ctx.Err() != nil:
-			return nil, context.Cause(c.ctx)
-		case lost != nil:
-			return nil, &lostError{cause: lost, sent: true}
-		}
-		c.Park()
-	}
-}
-
 // open lists the calls without an answer.
 func (p *peer) open() []*pending {
 	p.mu.Lock()
@@ -389,7 +305,9 @@ func (p *peer) deliverApart(msg jsonrpc.Message) {
 	}
 }
 
-// end ends a call, if it was not given up. then wakes its caller.
+// end ends a call, if it was not given up. The caller hears of it by then, or when
+// the connection is over if that comes first: who learns that a call was not done
+// makes it again, and must not find the connection alive.
 func (p *peer) end(id int64, e event) (then func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -399,8 +317,10 @@ func (p *peer) end(id int64, e event) (then func()) {
 	}
 	delete(p.calls, id)
 	e.end = true
-	c.add(e)
-	return c.Unpark
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = &e
+	return c.finish
 }
 
 func (p *peer) progress(params json.RawMessage) (then func()) {
