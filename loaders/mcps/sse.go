@@ -234,7 +234,12 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.address, bytes.NewReader(body))
+	// The answer comes on the other stream and may be there first, which ends ctx. A
+	// request that is cut off then takes a connection with it that serves others.
+	own, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateEnd, cancel) })()
+	req, err := http.NewRequestWithContext(own, http.MethodPost, l.address, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
