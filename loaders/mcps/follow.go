@@ -3,17 +3,31 @@ package mcps
 import (
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"zenmcp/core/rawjson"
 )
+
+// listenWait is how long a session over HTTP waits for that stream before it is used.
+const listenWait = 500 * time.Millisecond
 
 // follow hears what a server says beside calls, for as long as the session lives.
 // A modern one is asked for news of its lists. A legacy one sends them unasked,
 // over HTTP on a stream for which it waits.
 func (s *session) follow() {
 	if l, ok := s.peer.link.(*httpLink); ok && !s.modern {
-		go l.listen()
+		// Servers exist that put a question to the user on this stream, and lose it if
+		// the stream is not there yet.
+		opened := make(chan struct{})
+		go l.listen(sync.OnceFunc(func() { close(opened) }))
+		timer := time.NewTimer(listenWait)
+		defer timer.Stop()
+		select {
+		case <-opened:
+		case <-timer.C:
+		case <-s.ctx.Done():
+		}
 	}
 	if !s.modern {
 		return

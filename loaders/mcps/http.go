@@ -326,7 +326,7 @@ func (l *httpLink) close() error {
 
 // listen reads the GET stream for as long as the link lives. A server that has
 // none says so with a status, and is not asked again.
-func (l *httpLink) listen() {
+func (l *httpLink) listen(open func()) {
 	var last streamEnd
 	for failures := 0; l.ctx.Err() == nil; failures++ {
 		header := l.header()
@@ -334,6 +334,7 @@ func (l *httpLink) listen() {
 			header.Set("Last-Event-Id", last.id)
 		}
 		resp, err := l.get(l.ctx, l.server.URL, header)
+		open()
 		switch {
 		case err != nil:
 			l.log.Debug("no stream for notifications", "error", err)
