@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"zenmcp/core"
+	"zenmcp/core/coretest"
 	"zenmcp/core/wire"
 )
 
@@ -73,7 +74,7 @@ func TestStuckCall(t *testing.T) {
 		})
 		stuck.Pace = core.PaceBrief
 		s := newTestServer(t, tools{stuck, echo()})
-		var audited lockedBuffer
+		var audited coretest.Buffer
 		s.audit = &audit{log: s.log, out: &audited}
 		a := s.agents[0]
 		short := newShortPath(a)

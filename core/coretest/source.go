@@ -1,7 +1,7 @@
 // Package coretest is what implementers of core's interfaces prove themselves
 // with, [TestSource] for sources of capabilities, [Lint] for tools and
-// [TestSchema] for the JSON Schemas of files, and the [Script] that stands in for a
-// chat model.
+// [TestSchema] for the JSON Schemas of files, and what stands in for something else:
+// the [Script] for a chat model, the [Buffer] for a log.
 package coretest
 
 import (

@@ -1,7 +1,6 @@
 package mcps
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	"zenmcp/configs"
 	"zenmcp/core"
+	"zenmcp/core/coretest"
 	"zenmcp/core/wire"
 )
 
@@ -28,24 +27,7 @@ type harness struct {
 	source  *Source
 	project string
 	file    string // mcp.json
-	log     *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log     *coretest.Buffer
 }
 
 // newHarness makes a client of the servers in an mcp.json.
@@ -61,7 +43,7 @@ func newHarnessFor(t testing.TB, agent core.AgentDefinition, mcpServers map[stri
 		t.Fatal(err)
 	}
 	home := t.TempDir()
-	h := &harness{t: t, project: t.TempDir(), file: filepath.Join(home, "mcp.json"), log: &lockedBuffer{}}
+	h := &harness{t: t, project: t.TempDir(), file: filepath.Join(home, "mcp.json"), log: &coretest.Buffer{}}
 	writeFile(t, h.file, string(text))
 	h.source = New(Options{Places: places(t, home, h.project), Version: "1.2.3"})
 	h.env = &core.Env{Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}

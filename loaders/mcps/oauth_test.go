@@ -21,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"zenmcp/core"
+	"zenmcp/core/coretest"
 )
 
 // An authority is an MCP server that wants a sign-in, and the authorization
@@ -165,7 +166,7 @@ func signInHarness(t *testing.T, home string, entry args, b *browser) *harness {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(home, "mcp.json"), string(text))
-	h := &harness{t: t, project: t.TempDir(), log: &lockedBuffer{}, env: &core.Env{}}
+	h := &harness{t: t, project: t.TempDir(), log: &coretest.Buffer{}, env: &core.Env{}}
 	o := Options{Places: places(t, home, h.project), Version: "1"}
 	if b != nil {
 		o.SignIn = b.open

@@ -1,7 +1,6 @@
 package usertools
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"zenmcp/configs"
@@ -25,25 +23,7 @@ type world struct {
 	t       *testing.T
 	top     string
 	options configs.Options
-	printed *buffer
-}
-
-// A buffer takes a log from several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	printed *coretest.Buffer
 }
 
 // newWorld has the files below a fresh folder. Without dirs the tools are those in
@@ -54,7 +34,7 @@ func newWorld(t *testing.T, files map[string]string, dirs ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, top: top, printed: &buffer{}}
+	w := &world{t: t, top: top, printed: &coretest.Buffer{}}
 	if dirs == nil {
 		dirs = []string{"tools"}
 	}
