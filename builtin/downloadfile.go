@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// maxDownload is the size in bytes up to which a file is downloaded when
-	// config.json does not say (decision 14).
-	maxDownload = 1 << 30
 	// maxRedirects is how many redirects are followed (contract §2).
 	maxRedirects = 20
 	// connectTimeout is for a connection and for its TLS.
@@ -58,7 +55,7 @@ func downloadFile() core.Definition {
 		Hints:       core.Hints{Destructive: true, OpenWorld: true},
 	}, func(ctx context.Context, call *core.Call, in downloadInput) (*core.Result, error) {
 		config := call.Scope.Config()
-		d := download{call: call, limit: cmp.Or(config.MaxDownloadBytes, maxDownload), idle: idleTimeout}
+		d := download{call: call, limit: config.DownloadLimit(), idle: idleTimeout}
 		if config.AllowPrivateNetwork {
 			d.proxy = http.ProxyFromEnvironment
 		} else {

@@ -1,6 +1,9 @@
 package core
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // Config is config.json: endpoints, models and limits. The zero value is a
 // system without models; everything that needs none works with it.
@@ -16,7 +19,7 @@ type Config struct {
 	// MaxToolOutput is the budget of one result in code points; nil means
 	// [DefaultMaxToolOutput].
 	MaxToolOutput *int `json:"maxToolOutput,omitempty"`
-	// MaxDownloadBytes caps one download; 0 means 1 GiB.
+	// MaxDownloadBytes caps one download; 0 means [DefaultMaxDownloadBytes].
 	MaxDownloadBytes int64 `json:"maxDownloadBytes,omitempty"`
 	// AllowPrivateNetwork lets downloads reach loopback, link-local and private
 	// addresses.
@@ -41,6 +44,13 @@ func (c Config) OutputBudget() int {
 	}
 	return max(*c.MaxToolOutput, MinToolOutput)
 }
+
+// DefaultMaxDownloadBytes is the default of [Config.MaxDownloadBytes]: 1 GiB
+// (decision 14).
+const DefaultMaxDownloadBytes = 1 << 30
+
+// DownloadLimit is the size of one download in bytes.
+func (c Config) DownloadLimit() int64 { return cmp.Or(c.MaxDownloadBytes, DefaultMaxDownloadBytes) }
 
 // An Endpoint is an OpenAI-compatible service.
 type Endpoint struct {

@@ -96,7 +96,7 @@ func (e *exam) configuration(context.Context) {
 	e.fact("read from", "%s", from)
 	e.fact("models", "%s at %s; default %s", core.Plural(len(config.Models), "model"), core.Plural(len(config.Endpoints), "endpoint"), orNone(config.DefaultModel))
 	e.limit(doc, "maxToolOutput", "%d characters of a result", config.OutputBudget())
-	e.limit(doc, "maxDownloadBytes", "%s", orDefault(config.MaxDownloadBytes, "1 GiB"))
+	e.limit(doc, "maxDownloadBytes", "%s", orDefault(config.MaxDownloadBytes, fmt.Sprintf("%d GiB", core.DefaultMaxDownloadBytes>>30)))
 	e.limit(doc, "allowPrivateNetwork", "%v", config.AllowPrivateNetwork)
 }
 
