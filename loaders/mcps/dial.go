@@ -39,7 +39,7 @@ func (d *dialer) dial(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	d.log.Info("connected to an MCP server", "transport", d.server.Transport, "protocol", s.version)
-	s.follow()
+	s.follow(d.ask)
 	return s, nil
 }
 

@@ -14,19 +14,16 @@ const listenWait = 500 * time.Millisecond
 
 // follow hears what a server says beside calls, for as long as the session lives.
 // A modern one is asked for news of its lists. A legacy one sends them unasked,
-// over HTTP on a stream for which it waits.
-func (s *session) follow() {
+// over HTTP on a stream for which it waits. ask says that the server may put
+// questions to a user.
+func (s *session) follow(ask bool) {
 	if l, ok := s.peer.link.(*httpLink); ok && !s.modern {
-		// Servers exist that put a question to the user on this stream, and lose it if
-		// the stream is not there yet.
 		opened := make(chan struct{})
 		go l.listen(sync.OnceFunc(func() { close(opened) }))
-		timer := time.NewTimer(listenWait)
-		defer timer.Stop()
-		select {
-		case <-opened:
-		case <-timer.C:
-		case <-s.ctx.Done():
+		// Servers exist that put a question to the user on this stream, and lose it if
+		// the stream is not there yet.
+		if ask {
+			s.await(opened, listenWait)
 		}
 	}
 	if !s.modern {
@@ -40,6 +37,17 @@ func (s *session) follow() {
 	}
 	if len(wanted) > 0 {
 		go s.listen(`"notifications":{` + strings.Join(wanted, ",") + `}`)
+	}
+}
+
+// await waits for something, for d at most, unless the session ends.
+func (s *session) await(done <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	case <-s.ctx.Done():
 	}
 }
 
