@@ -81,9 +81,8 @@ type question struct {
 
 // inline runs the tool in the request's own goroutine.
 func (r *running) inline(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := r.client.during(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(r.client.ctx, func() { cancel(context.Cause(r.client.ctx)) })()
 	return r.result(r.report(ctx, req.Session, req.Params.GetProgressToken()))
 }
 
@@ -115,13 +114,12 @@ func (r *running) result(res *core.Result) (mcp.Result, error) {
 
 // startDetached runs the tool so that it can outlive the request.
 func (r *running) startDetached(ctx context.Context, req *mcp.CallToolRequest) (mcp.Result, error) {
-	runCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(r.client.ctx, func() { cancel(context.Cause(r.client.ctx)) })
+	runCtx, cancel := r.client.during(context.WithoutCancel(ctx))
 	r.cancel, r.done, r.asks = cancel, make(chan *core.Result, 1), make(chan question)
 	r.elicit = r.ask
 	r.progress = newReporter(ctx, req.Session, req.Params.GetProgressToken())
 	go func() {
-		defer stop()
+		defer cancel(nil)
 		r.done <- r.run(runCtx, r.progress)
 	}()
 	return r.wait(ctx)

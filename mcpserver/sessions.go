@@ -40,6 +40,14 @@ type client struct {
 	timer           *time.Timer
 }
 
+// during is a context that ends with the client as well as with ctx. cancel ends it,
+// and must be called.
+func (c *client) during(ctx context.Context) (own context.Context, cancel context.CancelCauseFunc) {
+	own, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { end(context.Cause(c.ctx)) })
+	return own, func(cause error) { stop(); end(cause) }
+}
+
 // Why the calls of a client end.
 var (
 	errSessionEnded = errors.New("the session has ended")

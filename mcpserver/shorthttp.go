@@ -41,7 +41,7 @@ func (e *endpoint) serveShort(w http.ResponseWriter, r *http.Request) (bool, err
 	if err != nil {
 		return false, nil
 	}
-	run := e.agent.shortRun(r, client, params)
+	run := client.shortRun(r, params)
 	if run == nil {
 		return false, nil
 	}
@@ -68,10 +68,10 @@ func (e *endpoint) serveShortSession(w http.ResponseWriter, r *http.Request, c *
 		return true, nil
 	}
 	params, ok := plainCallOf(req)
-	if !ok || params.token != nil || params.meta[traceParent] != nil || params.meta[mcp.MetaKeyProtocolVersion] != nil {
+	if !ok || params.token != nil || !params.legacy() {
 		return false, nil
 	}
-	run := e.agent.shortRun(r, c, params)
+	run := c.shortRun(r, params)
 	if run == nil {
 		return false, nil
 	}
@@ -86,18 +86,12 @@ func (e *endpoint) serveShortSession(w http.ResponseWriter, r *http.Request, c *
 	return true, nil
 }
 
-// shortRun prepares a call; nil if there is no such tool.
-func (a *agent) shortRun(r *http.Request, c *client, params plainCall) *running {
-	v, err := c.open()
-	if err != nil {
-		return nil
+// shortRun prepares a call that came over HTTP; nil if there is no such tool.
+func (c *client) shortRun(r *http.Request, params plainCall) *running {
+	run := c.plainRun(params)
+	if run != nil {
+		run.seen.principal, run.seen.request = principalOf(r.Context()).name, r.Header.Get(headerRequest)
 	}
-	tool, ok := v.published.Tool(params.name)
-	if !ok {
-		return nil
-	}
-	run := &running{agent: a, client: c, tool: tool, seen: a.observed(params.name, params.arguments)}
-	run.seen.principal, run.seen.request = principalOf(r.Context()).name, r.Header.Get(headerRequest)
 	return run
 }
 
@@ -211,9 +205,8 @@ func isLogLevel(raw json.RawMessage) bool {
 func (run *running) respond(ctx context.Context, w http.ResponseWriter, id jsonrpc.ID) {
 	to := newResponse(w)
 	defer to.stop()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := run.client.during(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(run.client.ctx, func() { cancel(context.Cause(run.client.ctx)) })()
 	res := run.run(ctx, nil)
 	message := &jsonrpc.Response{ID: id}
 	members, err := encodeResult(res)

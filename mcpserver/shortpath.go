@@ -76,30 +76,22 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func()) b
 		return false
 	}
 	params, ok := parsePlainCall(req.Params)
-	if !ok || params.meta[mcp.MetaKeyProtocolVersion] != nil || params.meta[traceParent] != nil {
+	if !ok || !params.legacy() {
 		return false
 	}
-	client := p.agent.shared
-	v, err := client.open()
-	if err != nil {
+	run := p.agent.shared.plainRun(params)
+	if run == nil {
 		return false
 	}
-	tool, ok := v.published.Tool(params.name)
-	if !ok {
-		return false
-	}
-	c := &shortCall{
-		running: &running{agent: p.agent, client: client, tool: tool, seen: p.agent.observed(params.name, params.arguments)},
-		path:    p, conn: conn, id: req.ID,
-	}
+	c := &shortCall{running: run, path: p, conn: conn, id: req.ID}
 	if init.Capabilities != nil && init.Capabilities.Elicitation != nil {
 		c.elicit = func(ctx context.Context, question json.RawMessage) (json.RawMessage, error) {
 			return elicit(ctx, session, question)
 		}
 	}
-	c.ctx, c.cancel = context.WithCancelCause(client.ctx)
+	c.ctx, c.cancel = context.WithCancelCause(c.client.ctx)
 	c.progress = newReporter(c.ctx, session, params.token)
-	if tool.Pace == core.PaceLong {
+	if c.tool.Pace == core.PaceLong {
 		p.begin(c)
 		go c.do(c.ctx)
 		return true
@@ -107,9 +99,9 @@ func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func()) b
 	c.host = core.NewHost(readOn)
 	p.begin(c)
 	if readOn != nil {
-		c.host.Run(c.ctx, tool.Pace, c.do)
+		c.host.Run(c.ctx, c.tool.Pace, c.do)
 	} else {
-		go c.host.Run(c.ctx, tool.Pace, c.do)
+		go c.host.Run(c.ctx, c.tool.Pace, c.do)
 	}
 	return true
 }
@@ -235,6 +227,25 @@ type plainCall struct {
 	arguments json.RawMessage
 	meta      map[string]json.RawMessage
 	token     any // of progress; nil when the client asks for none
+}
+
+// legacy reports whether a call has nothing of the revision without sessions, nor
+// the trace that it is a part of.
+func (c plainCall) legacy() bool {
+	return c.meta[mcp.MetaKeyProtocolVersion] == nil && c.meta[traceParent] == nil
+}
+
+// plainRun prepares a plain call; nil if there is no such tool.
+func (c *client) plainRun(params plainCall) *running {
+	v, err := c.open()
+	if err != nil {
+		return nil
+	}
+	tool, ok := v.published.Tool(params.name)
+	if !ok {
+		return nil
+	}
+	return &running{agent: c.agent, client: c, tool: tool, seen: c.agent.observed(params.name, params.arguments)}
 }
 
 // parsePlainCall reads the params of tools/call if they hold nothing but what
