@@ -86,6 +86,31 @@ func (p *Problem) Omission(c core.Capability) core.Omission {
 	return o
 }
 
+// Omitted says that something is not offered because of problems; with kept that
+// what was there before them still is.
+func Omitted(c core.Capability, found []*Problem, kept bool) []error {
+	all := make([]error, len(found))
+	for i, p := range found {
+		o := p.Omission(c)
+		if kept {
+			o = Kept(o)
+		}
+		all[i] = o
+	}
+	return all
+}
+
+// Warned says of problems that something is offered all the same.
+func Warned(c core.Capability, found []*Problem) []error {
+	all := make([]error, len(found))
+	for i, p := range found {
+		o := p.Omission(c)
+		o.Offered = true
+		all[i] = o
+	}
+	return all
+}
+
 func (p *Problem) Unwrap() error { return p.Err }
 
 // Problems takes joined errors apart. An error that is no Problem becomes one

@@ -69,9 +69,7 @@ type reader struct {
 
 // omit says that something is not offered, for each problem in err.
 func (r *reader) omit(c core.Capability, err error) {
-	for _, p := range configs.Problems(err) {
-		r.errs = append(r.errs, p.Omission(c))
-	}
+	r.errs = append(r.errs, configs.Omitted(c, configs.Problems(err), false)...)
 }
 
 func (r *reader) add(file string, doc *configs.Document, err error) {
@@ -82,13 +80,7 @@ func (r *reader) add(file string, doc *configs.Document, err error) {
 	}
 	a, kept := r.round.Settle(file, a, err)
 	c := core.Capability{Kind: core.KindSubagent, Name: a.name()}
-	for _, p := range configs.Problems(err) {
-		o := p.Omission(c)
-		if kept {
-			o = configs.Kept(o)
-		}
-		r.errs = append(r.errs, o)
-	}
+	r.errs = append(r.errs, configs.Omitted(c, configs.Problems(err), kept)...)
 	if err != nil && !kept {
 		return
 	}
@@ -101,11 +93,7 @@ func (r *reader) add(file string, doc *configs.Document, err error) {
 		return
 	}
 	r.offer.agents = append(r.offer.agents, a)
-	for _, w := range warnings {
-		omission := w.Omission(c)
-		omission.Offered = true
-		r.errs = append(r.errs, omission)
-	}
+	r.errs = append(r.errs, configs.Warned(c, warnings)...)
 }
 
 func (r *reader) factory() {

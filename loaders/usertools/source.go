@@ -93,33 +93,19 @@ func (s *Source) Discover(ctx context.Context) (core.Offer, error) {
 	return offer(tools), errors.Join(errs...)
 }
 
-// problems tells what is not right in the manifest of a tool that is offered.
-func problems(found []*configs.Problem, name string) error {
-	var all []error
-	for _, p := range found {
-		o := p.Omission(core.Capability{Kind: core.KindTool, Name: name})
-		o.Offered = true
-		all = append(all, o)
-	}
-	return errors.Join(all...)
-}
-
 // settle adds what came of reading a file to what there is.
 func settle(tools []tool, errs []error, round *configs.Round[tool], file string, t tool, err error) ([]tool, []error) {
 	if errors.Is(err, errNoTool) {
 		return tools, errs // package.json, for one, or a library of modules
 	}
 	t, kept := round.Settle(file, t, err)
-	for _, p := range configs.Problems(err) {
+	found := configs.Problems(err)
+	for i, p := range found {
 		if p.File == "" {
-			p = &configs.Problem{File: file, Err: p.Err} // of a module, which has no lines
+			found[i] = &configs.Problem{File: file, Err: p.Err} // of a module, which has no lines
 		}
-		o := p.Omission(core.Capability{Kind: core.KindTool})
-		if kept {
-			o = configs.Kept(o)
-		}
-		errs = append(errs, o)
 	}
+	errs = append(errs, configs.Omitted(core.Capability{Kind: core.KindTool}, found, kept)...)
 	if err != nil && !kept {
 		return tools, errs
 	}
@@ -158,7 +144,7 @@ func (s *Source) folder(ctx context.Context, place configs.Place, stems map[stri
 			}
 			tools, errs = settle(tools, errs, round, file, t, err)
 			if err == nil {
-				errs = append(errs, problems(warnings, t.Name))
+				errs = append(errs, configs.Warned(core.Capability{Kind: core.KindTool, Name: t.Name}, warnings)...)
 			}
 		}
 	}
