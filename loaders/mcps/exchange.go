@@ -23,28 +23,25 @@ import (
 type exchange struct {
 	link     *httpLink
 	id       int64
+	delivery *delivery
 	answered atomic.Bool
 }
 
 func (x *exchange) run(ctx context.Context, body []byte, header http.Header) error {
 	l := x.link
 	// The caller's context ends the exchange, but not so hard once the answer is
-	// there: the connection is good for another call.
+	// there: the connection is good for another call. Nor while the server may be
+	// about to get the call: see delivery.
 	own, cancel := context.WithCancel(l.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
+		keep := x.delivery.left()
 		if x.answered.Load() {
-			time.AfterFunc(lateEnd, cancel)
-		} else {
-			cancel()
+			keep = lateEnd
 		}
+		time.AfterFunc(keep, cancel)
 	})()
-	req, err := http.NewRequestWithContext(own, http.MethodPost, l.server.URL, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header = header
-	resp, err := l.do(req)
+	resp, err := l.doPost(own, l.server.URL, header, body, x.delivery)
 	if err != nil {
 		return &lostError{cause: err, sent: !isDial(err)}
 	}

@@ -270,11 +270,16 @@ func (l *httpLink) send(ctx context.Context, msg jsonrpc.Message, r *request) er
 	if call, ok := msg.(*jsonrpc.Request); ok && call.IsCall() {
 		id = call.ID.Raw().(int64)
 	}
-	x := &exchange{link: l, id: id}
+	x := &exchange{link: l, id: id, delivery: r.delivery}
 	return x.run(ctx, body, l.requestHeader(r))
 }
 
 func (l *httpLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) func()) {
+	l.mu.Lock()
+	if l.version < modernVersion {
+		r.delivery = newDelivery()
+	}
+	l.mu.Unlock()
 	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
@@ -295,14 +300,11 @@ func (l *httpLink) requestHeader(r *request) http.Header {
 	return h
 }
 
-func (l *httpLink) abandon(ctx context.Context, id int64, reason string) error {
-	l.mu.Lock()
-	modern := l.version >= modernVersion
-	l.mu.Unlock()
-	if modern {
-		return nil // closing the stream has said it
+func (l *httpLink) abandon(ctx context.Context, c *pending, reason string) error {
+	if !c.req.delivery.await(ctx) {
+		return nil // closing the POST has said it, or there was none
 	}
-	return l.send(ctx, cancelled(id, reason), &request{method: "notifications/cancelled"})
+	return l.send(ctx, cancelled(c.id, reason), &request{method: "notifications/cancelled"})
 }
 
 // close tells the server that the session is over, and ends all streams.

@@ -31,7 +31,7 @@ type link interface {
 	// ready says which revision is spoken from now on: "" before a handshake.
 	ready(version string)
 	// abandon tells the server that nobody waits for the call any more.
-	abandon(ctx context.Context, id int64, reason string) error
+	abandon(ctx context.Context, c *pending, reason string) error
 	// close ends the connection and what belongs to it.
 	close() error
 }
@@ -54,6 +54,8 @@ type request struct {
 
 	name    string      // of the tool or resource, for the header Mcp-Name
 	headers http.Header // further headers of a call over HTTP
+
+	delivery *delivery // set by links over HTTP
 }
 
 // A peer is our end of a connection: it numbers requests and finds, for what
@@ -146,7 +148,7 @@ func (p *peer) call(ctx context.Context, r *request) (json.RawMessage, error) {
 	result, err := c.wait(p)
 	cancel() // what is not sent yet is not sent after its own cancellation
 	if p.forget(c.id) {
-		p.abandon(c.id, err)
+		p.abandon(c, err)
 	}
 	return result, err
 }
@@ -174,7 +176,7 @@ func (p *peer) forget(id int64) bool {
 }
 
 // abandon tells the server, without keeping the caller waiting.
-func (p *peer) abandon(id int64, why error) {
+func (p *peer) abandon(c *pending, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
@@ -185,7 +187,7 @@ func (p *peer) abandon(id int64, why error) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		// Nobody is left to tell if it fails, and a server need not obey.
-		_ = p.link.abandon(ctx, id, why.Error())
+		_ = p.link.abandon(ctx, c, why.Error())
 
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -222,11 +224,12 @@ func (p *peer) open() []*pending {
 	return slices.Collect(maps.Values(p.calls))
 }
 
-// apart sends on a goroutine of its own.
+// apart sends on a goroutine of its own. What ends because the call was given up is
+// no answer to it: the server has to be told.
 func apart(ctx context.Context, send func(context.Context) error, failed func(error) (then func())) {
 	ctx = core.Apart(ctx)
 	go func() {
-		if err := send(ctx); err != nil {
+		if err := send(ctx); err != nil && ctx.Err() == nil {
 			failed(err)()
 		}
 	}()

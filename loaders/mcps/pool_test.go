@@ -35,9 +35,9 @@ func (l *fakeLink) post(ctx context.Context, msg jsonrpc.Message, r *request, fa
 	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
-func (l *fakeLink) ready(string)                                 {}
-func (l *fakeLink) abandon(context.Context, int64, string) error { return nil }
-func (l *fakeLink) close() error                                 { l.closed.Store(true); return nil }
+func (l *fakeLink) ready(string)                                    {}
+func (l *fakeLink) abandon(context.Context, *pending, string) error { return nil }
+func (l *fakeLink) close() error                                    { l.closed.Store(true); return nil }
 
 // A fakeWorld dials sessions with fake links.
 type fakeWorld struct {

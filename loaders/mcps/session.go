@@ -61,8 +61,8 @@ func newSession(server *Server, client string, log *slog.Logger) *session {
 }
 
 // farewellLimit is how long the end of a session waits for cancellations to be
-// sent.
-const farewellLimit = 500 * time.Millisecond
+// sent, which may first have to wait for their calls to arrive.
+const farewellLimit = arrivalLimit + 500*time.Millisecond
 
 // close ends the connection and everything that belongs to it.
 func (s *session) close() {

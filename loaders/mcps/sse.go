@@ -229,7 +229,7 @@ func (l *sseLink) resolve(ref string) (string, error) {
 
 func (l *sseLink) ready(string) {}
 
-func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) error {
+func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, r *request) error {
 	body, err := wire.Append(nil, msg)
 	if err != nil {
 		return err
@@ -238,13 +238,8 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 	// request that is cut off then takes a connection with it that serves others.
 	own, cancel := context.WithCancel(l.ctx)
 	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(lateEnd, cancel) })()
-	req, err := http.NewRequestWithContext(own, http.MethodPost, l.address, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := l.do(req)
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(max(lateEnd, r.delivery.left()), cancel) })()
+	resp, err := l.doPost(own, l.address, http.Header{"Content-Type": {"application/json"}}, body, r.delivery)
 	if err != nil {
 		return &lostError{cause: err, sent: !isDial(err)}
 	}
@@ -260,11 +255,15 @@ func (l *sseLink) send(ctx context.Context, msg jsonrpc.Message, _ *request) err
 }
 
 func (l *sseLink) post(ctx context.Context, msg jsonrpc.Message, r *request, failed func(error) func()) {
+	r.delivery = newDelivery()
 	apart(ctx, func(ctx context.Context) error { return l.send(ctx, msg, r) }, failed)
 }
 
-func (l *sseLink) abandon(ctx context.Context, id int64, reason string) error {
-	return l.send(ctx, cancelled(id, reason), nil)
+func (l *sseLink) abandon(ctx context.Context, c *pending, reason string) error {
+	if !c.req.delivery.await(ctx) {
+		return nil
+	}
+	return l.send(ctx, cancelled(c.id, reason), &request{})
 }
 
 func (l *sseLink) close() error {

@@ -176,8 +176,8 @@ var errServerEnded = &lostError{cause: errors.New("the server has ended")}
 
 func (l *stdioLink) ready(string) {}
 
-func (l *stdioLink) abandon(ctx context.Context, id int64, reason string) error {
-	return l.send(ctx, cancelled(id, reason), nil)
+func (l *stdioLink) abandon(ctx context.Context, c *pending, reason string) error {
+	return l.send(ctx, cancelled(c.id, reason), nil)
 }
 
 // cancelled is the notification that ends a call.
