@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -111,13 +110,6 @@ func (v *validator) config(c core.Config) {
 	v.least(c.MaxDownloadBytes, 0, "maxDownloadBytes")
 }
 
-// secretName is the name of a value that nobody else should know.
-var secretName = regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|passphrase|authorization|credentials?)$`)
-
-// IsSecret reports whether what has this name, as a key, a variable or a flag, is
-// something that nobody else should know.
-func IsSecret(name string) bool { return secretName.MatchString(name) }
-
 // Secrets warns of each key, token and password that is written out in a file that
 // others on the machine can read (B08). One in an environment variable is not.
 func (d *Document) Secrets() []*Problem {
@@ -129,7 +121,7 @@ func (d *Document) Secrets() []*Problem {
 	var all []*Problem
 	for _, m := range d.Members() {
 		var text string
-		if IsSecret(m.Name) && json.Unmarshal(m.Value.JSON(), &text) == nil && text != "" && !strings.Contains(text, "${") {
+		if core.IsSecret(m.Name) && json.Unmarshal(m.Value.JSON(), &text) == nil && text != "" && !strings.Contains(text, "${") {
 			all = append(all, m.Value.Problem(why))
 		}
 		all = append(all, m.Value.Secrets()...)

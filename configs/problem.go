@@ -137,7 +137,8 @@ func Problems(err error) []*Problem {
 const excerptWidth = 50
 
 // secret finds text on a line that stands where keys and tokens do: behind such a
-// name, as the argument behind such a flag, and in a text with either.
+// name, as the argument behind such a flag, and in a text with either. Its names are
+// wider than those of [core.IsSecret], since a mask too many costs an excerpt nothing.
 var secret = func() *regexp.Regexp {
 	const name = `(?:key|token|secret|passw|auth|credential|pat)`
 	const where = `"[^"]*` + name + `[^"]*"\s*:\s*"|"-[^"=]*` + name + `[^"=]*"\s*,\s*"|` + name + `\w*=|bearer `

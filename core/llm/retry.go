@@ -81,16 +81,7 @@ func (e *endpoint) failed(f *failure, attempts int) error {
 	if attempts > 1 {
 		text += fmt.Sprintf(" (after %d attempts)", attempts)
 	}
-	return fmt.Errorf("endpoint %q: %s", e.id, e.mask(text))
-}
-
-// mask takes the key out of a text: services repeat it in their errors. One of a
-// few letters is no secret, but a word for services that want none.
-func (e *endpoint) mask(text string) string {
-	if len(e.key) < 8 {
-		return text
-	}
-	return strings.ReplaceAll(text, e.key, "***")
+	return fmt.Errorf("endpoint %q: %s", e.id, core.Masker(e.key).Replace(text)) // services repeat the key
 }
 
 // delay is the time before attempt n+1. It varies, so that many agents that were

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,6 +77,8 @@ type Server struct {
 	ConnectTimeout time.Duration
 	IdleTimeout    time.Duration // 0 or less: never
 	Shared         bool
+
+	expanded []string // what ${NAME} was replaced by
 }
 
 // OAuth is how to sign in to a server that wants it. Every field is optional:
@@ -85,6 +88,20 @@ type OAuth struct {
 	ClientSecret string
 	Scopes       []string
 	CallbackPort int // of the loopback listener; 0 means any free one
+}
+
+// Masker takes out of a text what only the server should know: the values of its env
+// and headers, what ${NAME} stood for, and what [core.Masker] does by itself. A server
+// may repeat any of it in what it prints and answers.
+func (s *Server) Masker() *strings.Replacer { return core.Masker(s.secrets()...) }
+
+func (s *Server) secrets() []string {
+	values := slices.Concat(s.expanded, core.SecretsOf(s.Args...), core.SecretsOf(s.URL))
+	values = slices.AppendSeq(slices.AppendSeq(values, maps.Values(s.Env)), maps.Values(s.Headers))
+	if s.OAuth != nil {
+		values = append(values, s.OAuth.ClientSecret)
+	}
+	return values
 }
 
 // same reports whether a connection made for s serves o as well.

@@ -89,7 +89,7 @@ func (d *dialer) probe(ctx context.Context) (*session, error) {
 		s.close()
 		return nil, err
 	}
-	d.log.Debug("the server does not speak the newest protocol", "error", err)
+	d.log.Debug("the server does not speak the newest protocol", "error", s.mask.Replace(err.Error()))
 	// A server that has answered, if only with an error, is fit for the next
 	// question; of one that was silent or has ended that is not known.
 	var answered *faultError

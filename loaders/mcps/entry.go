@@ -22,6 +22,7 @@ type reader struct {
 	err      error
 	missing  error // the first variable that is not set
 	warnings []error
+	expanded []string
 }
 
 func (r *reader) fail(field string, err error) {
@@ -65,6 +66,7 @@ func (r *reader) server(name string) *Server {
 			r.fail(limit.field, errors.New("must be more than 0 milliseconds"))
 		}
 	}
+	s.expanded = r.expanded
 	for _, field := range slices.Sorted(maps.Keys(r.fields)) {
 		if slices.Contains(known, field) {
 			continue
@@ -197,6 +199,7 @@ func (r *reader) oauth() *OAuth {
 	if port := inner.fields["callbackPort"]; port != nil && (json.Unmarshal(port, &o.CallbackPort) != nil || o.CallbackPort < 0 || o.CallbackPort > 65535) {
 		inner.fail("callbackPort", errors.New("must be a port number"))
 	}
+	r.expanded = append(r.expanded, inner.expanded...)
 	if inner.err != nil {
 		r.fail("oauth", inner.err)
 	}
@@ -283,7 +286,11 @@ func scalar(raw json.RawMessage) (string, bool) {
 // expand is [core.ExpandEnv]. A variable that is not set is remembered with its
 // field.
 func (r *reader) expand(s string, path ...string) string {
-	text, err := core.ExpandEnv(s, r.lookup)
+	text, err := core.ExpandEnv(s, func(name string) (string, bool) {
+		value, ok := r.lookup(name)
+		r.expanded = append(r.expanded, value)
+		return value, ok
+	})
 	if err != nil && r.missing == nil {
 		for _, p := range slices.Backward(path) {
 			err = core.InField(p, err)

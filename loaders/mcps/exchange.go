@@ -89,7 +89,7 @@ func (x *exchange) refused(resp *http.Response, inSession bool) error {
 		then()
 		return nil
 	}
-	return newStatusError(resp.StatusCode, bytes.NewReader(head))
+	return x.link.statusError(resp.StatusCode, bytes.NewReader(head))
 }
 
 // A refusal is a JSON-RPC error that came with a status of its own.
@@ -180,7 +180,7 @@ func (x *exchange) receiveJSON(body io.Reader) error {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return &lostError{cause: errors.New("the server sent no answer"), sent: true}
 		}
-		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(string(text[:min(len(text), 400)]), 100))
+		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(x.link.server.Masker().Replace(string(text[:min(len(text), 400)])), 100))
 	}
 	for _, msg := range messages {
 		x.deliver(msg)

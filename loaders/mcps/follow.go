@@ -73,7 +73,7 @@ func (s *session) listen(fields string) {
 		_, err := s.peer.call(s.ctx, &request{method: "subscriptions/listen", fields: []byte(fields), meta: s.meta(false)})
 		var refused *faultError
 		if errors.As(err, &refused) {
-			s.log.Debug("no news of the server's lists", "error", err)
+			s.log.Debug("no news of the server's lists", "error", s.mask.Replace(err.Error()))
 			return
 		}
 		if time.Since(began) > time.Minute {

@@ -54,11 +54,16 @@ func newHarnessFor(t testing.TB, agent core.AgentDefinition, mcpServers map[stri
 
 func (h *harness) reload() {
 	h.t.Helper()
+	h.configure(core.Config{})
+}
+
+func (h *harness) configure(config core.Config) {
+	h.t.Helper()
 	catalog, err := core.Discover(h.t.Context(), h.source)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.env.Update(core.Config{}, catalog)
+	h.env.Update(config, catalog)
 }
 
 func (h *harness) newScope(agent core.AgentDefinition) *core.Scope {

@@ -52,10 +52,11 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// newStatusError takes what came with a status, as far as it is there.
-func newStatusError(status int, body io.Reader) *statusError {
+// statusError takes what came with a status, as far as it is there.
+func (e *httpEnd) statusError(status int, body io.Reader) *statusError {
 	head, _ := io.ReadAll(io.LimitReader(body, 64<<10))
-	return &statusError{status, core.Clip(strings.Join(strings.Fields(string(head)), " "), 200)}
+	text := e.server.Masker().Replace(string(head)) // before it is cut, since half a secret is one too
+	return &statusError{status, core.Clip(strings.Join(strings.Fields(text), " "), 200)}
 }
 
 // wantsSSE reports the statuses with which a server of the older HTTP transport

@@ -184,8 +184,9 @@ func (s *session) readLists(ctx context.Context) (*manifest, error) {
 		}
 		if err != nil {
 			m.partial = m.partial || key == "tools"
-			m.warnings = append(m.warnings, fmt.Sprintf("%s: %v", method, err))
-			s.log.Warn("list is not complete", "method", method, "error", err)
+			why := s.mask.Replace(err.Error())
+			m.warnings = append(m.warnings, method+": "+why)
+			s.log.Warn("list is not complete", "method", method, "error", why)
 		}
 		return items, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type session struct {
 	server  *Server
 	client  string // our own version
 	log     *slog.Logger
+	mask    *strings.Replacer
 	peer    *peer
 	started time.Time
 
@@ -53,7 +55,7 @@ type session struct {
 }
 
 func newSession(server *Server, client string, log *slog.Logger) *session {
-	s := &session{server: server, client: client, log: log, started: time.Now(), questions: questions{open: map[jsonrpc.ID]context.CancelFunc{}}}
+	s := &session{server: server, client: client, log: log, mask: server.Masker(), started: time.Now(), questions: questions{open: map[jsonrpc.ID]context.CancelFunc{}}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	s.peer = newPeer(s.other)
 	s.lists.turn = make(chan struct{}, 1)
@@ -272,7 +274,7 @@ func (s *session) logMessage(params json.RawMessage) {
 	if n.Logger != "" {
 		log = log.With("logger", core.Clip(n.Logger, 80))
 	}
-	log.Log(s.ctx, level, core.Clip(line, 2000))
+	log.Log(s.ctx, level, core.Clip(s.mask.Replace(line), 2000))
 }
 
 // callTool calls a tool, and gives its result as the server sent it.

@@ -185,7 +185,7 @@ func (l *sseLink) begin(resp *http.Response, p *peer) error {
 	case refused != nil:
 		return refused
 	case resp.StatusCode != http.StatusOK:
-		return newStatusError(resp.StatusCode, resp.Body)
+		return l.statusError(resp.StatusCode, resp.Body)
 	case !isEventStream(resp):
 		return fmt.Errorf("the answer to a GET is %q, not a stream of events", resp.Header.Get("Content-Type"))
 	}

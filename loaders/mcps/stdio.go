@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,7 +62,7 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		}
 		return err
 	}
-	l := &stdioLink{peer: s.peer, process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s.log)}
+	l := &stdioLink{peer: s.peer, process: process, stdout: pipes[1].r, stderr: followStderr(pipes[2].r, s)}
 	opened := make(chan struct{}) // nothing is delivered before the link can answer
 	noise := 0
 	transport := wire.Transport{In: pipes[1].r, Out: pipes[0].w, Peer: true,
@@ -73,7 +72,7 @@ func openStdio(s *session, procs *proc.Set, dir string) error {
 		},
 		OnBadLine: func(line []byte, err error) {
 			if noise++; noise <= noiseLines {
-				s.log.Info("not a message on the server's stdout", "line", core.Clip(string(line), tailLine), "error", err)
+				s.log.Info("not a message on the server's stdout", "line", core.Clip(s.mask.Replace(string(line)), tailLine), "error", err)
 			}
 		},
 	}
@@ -212,23 +211,24 @@ type tail struct {
 	lines []string
 }
 
-func followStderr(r *os.File, log *slog.Logger) *tail {
+func followStderr(r *os.File, s *session) *tail {
 	t := &tail{r: r, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
-		t.follow(bufio.NewReaderSize(r, 8<<10), log)
+		t.follow(bufio.NewReaderSize(r, 8<<10), s)
 	}()
 	return t
 }
 
-// follow takes lines apart; of a very long one it keeps the beginning.
-func (t *tail) follow(r *bufio.Reader, log *slog.Logger) {
+// follow takes lines apart; of a very long one it keeps the beginning. Secrets are
+// masked here, before a line is cut, since half of one is one too.
+func (t *tail) follow(r *bufio.Reader, s *session) {
 	for {
 		line, err := r.ReadSlice('\n')
 		if text := string(bytes.TrimRight(line, "\r\n")); text != "" {
-			text = core.Clip(text, tailLine)
+			text = core.Clip(s.mask.Replace(text), tailLine)
 			t.add(text)
-			log.Debug("the server's stderr", "line", text)
+			s.log.Debug("the server's stderr", "line", text)
 		}
 		for errors.Is(err, bufio.ErrBufferFull) {
 			_, err = r.ReadSlice('\n')

@@ -114,7 +114,7 @@ type stubRequest struct {
 func (s *stub) serve() {
 	s.log("start")
 	if s.is("exit") {
-		fmt.Fprintln(os.Stderr, "no licence found")
+		fmt.Fprintln(os.Stderr, "no licence found", os.Args[1:], os.Getenv("STUB_VALUE"))
 		os.Exit(3)
 	}
 	if s.is("noise") {
@@ -394,7 +394,7 @@ func (s *stub) callTool(r stubRequest, cancel <-chan struct{}) (result, fault st
 		dir, _ := os.Getwd()
 		return text(dir + "\n" + os.Getenv("STUB_VALUE"))
 	case "die":
-		fmt.Fprintln(os.Stderr, "panic: out of cheese")
+		fmt.Fprintln(os.Stderr, "panic: out of cheese", os.Args[1:], os.Getenv("STUB_VALUE"))
 		os.Exit(4)
 	case "slow":
 		return s.sleepAndProgress(r, cancel, 100, 1, text)

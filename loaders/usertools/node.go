@@ -230,7 +230,7 @@ func (h *host) ending() error {
 	case <-time.After(holdGrace):
 	}
 	if words := h.stderr.last(); words != "" {
-		how += "; it said: " + words
+		how += "; it said: " + core.Masker().Replace(words)
 	}
 	return errors.New(how)
 }

@@ -46,11 +46,11 @@ func (c program) run(ctx context.Context, call *core.Call, args json.RawMessage)
 		return nil, err
 	}
 	if err := await(ctx, call, r.process.Done()); err != nil {
-		return nil, errors.Join(r.failure(c.name, err.Error()), r.process.Stop())
+		return nil, errors.Join(c.failure(r, err.Error()), r.process.Stop())
 	}
 	r.settle()
 	if exit := r.process.Exit(); !exit.OK() {
-		return nil, r.failure(c.name, exit.String())
+		return nil, c.failure(r, exit.String())
 	}
 	text, whole := r.stdout.text()
 	res, err := resultOf(call.Scope, c.name, text)
@@ -118,16 +118,22 @@ func (r *run) settle() {
 	}
 }
 
-// failure is an error with the last words of the command.
-func (r *run) failure(name, why string) error {
+// failure is an error with the last words of the command, without what it may have
+// repeated of the secrets that it was given.
+func (c program) failure(r *run, why string) error {
 	words := r.stderr.last()
 	if words == "" {
 		words = r.stdout.last()
 	}
 	if words == "" {
-		return fmt.Errorf("%s: %s", name, why)
+		return fmt.Errorf("%s: %s", c.name, why)
 	}
-	return fmt.Errorf("%s: %s; it said: %s", name, why, words)
+	secrets := core.SecretsOf(c.args...)
+	for _, variable := range c.env {
+		_, value, _ := strings.Cut(variable, "=")
+		secrets = append(secrets, value)
+	}
+	return fmt.Errorf("%s: %s; it said: %s", c.name, why, core.Masker(secrets...).Replace(words))
 }
 
 // A stream is what a child writes to one of its outputs: the first bytes up to a

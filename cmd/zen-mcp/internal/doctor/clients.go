@@ -187,7 +187,7 @@ func (e *exam) start(ctx context.Context, i installed) {
 	begin := time.Now()
 	said, err := mcps.New(mcps.Options{Version: e.Version, ReadOnly: true}).Try(ctx, server, slog.New(slog.DiscardHandler))
 	if err != nil {
-		text := mask(err.Error(), slices.AppendSeq(secrets(i.entry.Args), maps.Values(i.entry.Env)))
+		text := core.Masker(slices.AppendSeq(core.SecretsOf(i.entry.Args...), maps.Values(i.entry.Env))...).Replace(err.Error())
 		e.find("client-start", &configs.Problem{File: i.file, Line: i.entry.Line, Err: errors.New(text)})
 		return
 	}

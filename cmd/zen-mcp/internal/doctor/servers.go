@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -136,16 +135,11 @@ func (t *tried) where() string {
 
 // masked is an error without what only the server should know: it may repeat it.
 func (t *tried) masked(err error) string {
-	s := t.server
-	values := slices.AppendSeq(slices.Collect(maps.Values(s.Env)), maps.Values(s.Headers))
-	if s.OAuth != nil {
-		values = append(values, s.OAuth.ClientSecret)
-	}
-	text := mask(err.Error(), append(values, secrets(s.Args)...))
-	if s.URL != "" {
+	text := err.Error()
+	if s := t.server; s.URL != "" {
 		text = strings.ReplaceAll(text, s.URL, address(s.URL))
 	}
-	return text
+	return t.server.Masker().Replace(text)
 }
 
 // address is a URL without what may be a secret in it.
