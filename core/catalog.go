@@ -94,7 +94,7 @@ func (c Catalog) Filter(config Config, agent AgentDefinition, exclude ...Capabil
 			if slices.Contains(exclude, c) {
 				reason = "excluded here, so that an agent cannot call itself"
 			} else if !agent.Permissions.Permits(c) {
-				reason = fmt.Sprintf("not permitted: permissions.%s of the agent", c.Kind)
+				reason = fmt.Sprintf("not permitted by permissions.%s of the agent", c.Kind)
 			} else if selective != nil {
 				if err := selective.Available(config, agent, c); err != nil {
 					reason = err.Error()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
@@ -43,6 +44,9 @@ func runTools(ctx context.Context, o *options, args []string, std streams) error
 		if err := scope.Close(); err != nil {
 			return err
 		}
+		if err := sys.blameFlags(o, definition, published.Omitted); err != nil {
+			return err
+		}
 		if o.json {
 			err = printToolsJSON(std.out, definition.ID, published)
 		} else {
@@ -53,6 +57,29 @@ func runTools(ctx context.Context, o *options, args []string, std streams) error
 		}
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// blameFlags corrects the reasons of what the agent's file permits: it is a flag that
+// takes it away.
+func (s *system) blameFlags(o *options, narrowed core.AgentDefinition, omitted []core.Omission) error {
+	agent, err := s.places.Agent(narrowed.ID)
+	if err != nil {
+		return err
+	}
+	undenied, err := narrow(agent.Permissions, nil, o.deny)
+	if err != nil {
+		return err
+	}
+	for i, left := range omitted {
+		switch {
+		case left.Origin != "" || narrowed.Permissions.Permits(left.Capability) || !agent.Permissions.Permits(left.Capability):
+		case undenied.Permits(left.Capability):
+			omitted[i].Reason = "not among those of --allow"
+		default:
+			omitted[i].Reason = "taken away by --deny"
 		}
 	}
 	return nil
@@ -71,18 +98,62 @@ func printTools(w io.Writer, agent string, published core.Published) error {
 		title   string
 		offered bool
 	}{{"left out", false}, {"published, but", true}} {
-		title := part.title + "\n"
-		for _, o := range published.Omitted {
-			if o.Offered == part.offered {
-				fmt.Fprintf(table, "%s  %s\t%s\n", title, omitted(o), o.Reason)
-				title = ""
+		found := slices.DeleteFunc(slices.Clone(published.Omitted), func(o core.Omission) bool { return o.Offered != part.offered })
+		if len(found) == 0 {
+			continue
+		}
+		fmt.Fprintln(w, part.title)
+		for _, o := range found {
+			if o.Origin != "" {
+				fmt.Fprintf(table, "  %s\t%s\n", omitted(o), o.Reason)
 			}
 		}
 		if err := table.Flush(); err != nil {
 			return err
 		}
+		printReasons(w, found)
 	}
 	return nil
+}
+
+// printReasons prints each reason once, with all that it is about. What comes from a
+// file is left to a line of its own.
+func printReasons(w io.Writer, omissions []core.Omission) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, o := range omissions {
+		if o.Origin != "" {
+			continue
+		}
+		if !slices.Contains(reasons, o.Reason) {
+			reasons = append(reasons, o.Reason)
+		}
+		if name := flagName(o.Capability); name != "" {
+			names[o.Reason] = append(names[o.Reason], name)
+		}
+	}
+	for _, reason := range reasons {
+		line, next := "  "+reason, ": "
+		for _, name := range names[reason] {
+			if utf8.RuneCountInString(line+next+name) >= lineWidth && next == ", " {
+				fmt.Fprintln(w, line+",")
+				line, next = "    ", ""
+			}
+			line, next = line+next+name, ", "
+		}
+		fmt.Fprintln(w, line)
+	}
+}
+
+// lineWidth is where lines of names are wrapped, in code points.
+const lineWidth = 100
+
+// flagName is a name as --allow and --deny take it.
+func flagName(c core.Capability) string {
+	if c.Kind == core.KindTool && c.Name != "" {
+		return c.Name
+	}
+	return c.String()
 }
 
 // effect says in a word what calling a tool may do.
@@ -101,14 +172,12 @@ func firstLine(text string) string {
 	return core.Clip(line, 100)
 }
 
+// omitted is what an omission with an origin is about.
 func omitted(o core.Omission) string {
-	switch {
-	case o.Name == "":
+	if o.Name == "" {
 		return o.Origin
-	case o.Origin != "":
-		return fmt.Sprintf("%s (%s)", o.Capability, o.Origin)
 	}
-	return o.Capability.String()
+	return fmt.Sprintf("%s (%s)", o.Capability, o.Origin)
 }
 
 func printToolsJSON(w io.Writer, agent string, published core.Published) error {
