@@ -23,7 +23,7 @@ const completing = "__complete"
 
 func completionCommand() command {
 	return command{
-		name: "completion", args: "SHELL", words: shells,
+		name: "completion", args: "SHELL", words: shells, shared: none,
 		summary: "print the script that lets a shell complete commands and flags; put it where the shell looks",
 		run: func(_ context.Context, _ *options, args []string, std streams) error {
 			if len(args) == 1 {

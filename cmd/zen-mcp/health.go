@@ -18,6 +18,7 @@ import (
 func healthCommand() command {
 	return command{
 		name: "health", summary: "ask a server on this machine whether it is ready, as a container's health check; exit 1 if not",
+		shared: none,
 		flags: func(o *options, set *pflag.FlagSet) {
 			set.StringVar(&o.http.addr, "http", "", "the server's own --http `ADDR`")
 			set.StringVar(&o.http.serve.CertFile, "tls-cert", "", "the server's own --tls-cert `FILE`: ask over HTTPS")

@@ -19,6 +19,7 @@ func initCommand() command {
 	var force bool
 	return command{
 		name: "init", summary: "write the factory's configuration into the home, to be changed there",
+		shared: []string{"home"},
 		flags: func(_ *options, set *pflag.FlagSet) {
 			set.BoolVar(&force, "force", false, "replace files that are there, and keep each beside the new one")
 		},

@@ -22,6 +22,9 @@ var version = "dev"
 // A command is one word behind zen-mcp.
 type command struct {
 	name, args, summary string
+	// shared names those of the shared flags that do something here; nil is all of them,
+	// for a command that works with what they describe.
+	shared []string
 	// flags registers what only this command takes.
 	flags func(*options, *pflag.FlagSet)
 	// words are the arguments that can be named in advance, for the shell to
@@ -121,7 +124,15 @@ func (c command) execute(ctx context.Context, args []string, std streams) error 
 func (c command) flagSet(o *options) *pflag.FlagSet {
 	set := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	set.SortFlags = false
-	o.register(set)
+	shared := pflag.NewFlagSet("shared", pflag.ContinueOnError)
+	shared.SortFlags = false
+	o.register(shared)
+	if c.shared == nil {
+		set.AddFlagSet(shared)
+	}
+	for _, name := range c.shared {
+		set.AddFlag(shared.Lookup(name))
+	}
 	if c.flags != nil {
 		c.flags(o, set)
 	}
@@ -151,7 +162,7 @@ func printHelp(w io.Writer) {
 }
 
 func versionCommand() command {
-	return command{name: "version", summary: "print the version", run: func(_ context.Context, _ *options, _ []string, std streams) error {
+	return command{name: "version", summary: "print the version", shared: none, run: func(_ context.Context, _ *options, _ []string, std streams) error {
 		_, err := fmt.Fprintln(std.out, "zen-mcp", version)
 		return err
 	}}

@@ -12,8 +12,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options are the flags that every command takes. Each has an environment
-// variable: --mcp-config is also ZEN_MCP_MCP_CONFIG.
+// options are the flags: those that describe what a command works with, which most
+// share, and those of one command. Each has an environment variable: --mcp-config is
+// also ZEN_MCP_MCP_CONFIG.
 type options struct {
 	agents       []string
 	home         string
@@ -43,6 +44,10 @@ type options struct {
 	signIn func(ctx context.Context, server, address string) error
 }
 
+// none of the shared flags is of use to some commands.
+var none = []string{}
+
+// register is the list of the shared flags.
 func (o *options) register(set *pflag.FlagSet) {
 	set.StringSliceVar(&o.agents, "agent", nil, "publish the agent with this `ID` (default: config.json's defaultAgent, else \"default\")")
 	set.StringVar(&o.home, "home", "", "read agents, skills and configuration from this `DIR` (default: $AI_ZEN_DIR, else ~/.ai-zen)")

@@ -11,7 +11,7 @@ import (
 
 func schemaCommand() command {
 	return command{
-		name: "schema", args: "NAME", words: schemaNames,
+		name: "schema", args: "NAME", words: schemaNames, shared: none,
 		summary: "print the JSON Schema of a kind of file, for editors: " + strings.Join(schemaNames(), ", "),
 		run: func(_ context.Context, _ *options, args []string, std streams) error {
 			if len(args) == 1 {

@@ -16,7 +16,9 @@ func tokenCommand() command {
 	var expires string
 	return command{
 		name: "token", args: "NAME", summary: "make a token, and the line for --token-file that accepts it",
-		flags: func(_ *options, set *pflag.FlagSet) {
+		shared: none,
+		flags: func(o *options, set *pflag.FlagSet) {
+			set.StringSliceVar(&o.agents, "agent", nil, "accept it for the agent with this `ID` only; repeatable")
 			set.StringVar(&expires, "expires", "", "accept it until `DATE`, for example 2027-01-31")
 		},
 		run: func(_ context.Context, o *options, args []string, std streams) error {

@@ -13,6 +13,7 @@ import (
 func trustCommand() command {
 	return command{
 		name: "trust", args: "[DIR]", summary: "let a project run what it brings as it is now: its tools, MCP servers, sub-agents and agents",
+		shared: []string{"home", "project"},
 		flags: func(o *options, set *pflag.FlagSet) {
 			set.BoolVar(&o.forget, "forget", false, "take the trust back")
 		},
