@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,8 +66,8 @@ func (s *segment) matches(name string) bool {
 
 // Syntax that other globs have and this one refuses rather than misreads.
 var (
-	extglob    = regexp.MustCompile(`(^|[^\\])[!@+?*]\([^/]*\)`)
-	posixClass = regexp.MustCompile(`\[[^]/]*\[:[a-z]+:\]`)
+	extglob    = core.Regexp(`(^|[^\\])[!@+?*]\([^/]*\)`)
+	posixClass = core.Regexp(`\[[^]/]*\[:[a-z]+:\]`)
 )
 
 // parsePattern reads the syntax of globs: * ? [a-z] [!a-z] within a name, ** for
@@ -82,10 +81,10 @@ func parsePattern(text string) ([]pattern, error) {
 		return nil, fmt.Errorf("the pattern has %d bytes, and %d is the limit; use several calls", len(text), maxPattern)
 	case strings.ContainsRune(text, 0):
 		return nil, fmt.Errorf("pattern %q: a name cannot hold a NUL character", text)
-	case extglob.MatchString(text):
+	case extglob().MatchString(text):
 		return nil, fmt.Errorf("pattern %q: extended globs such as !(a) or +(a|b) are not supported; "+
 			`write alternatives as {a,b}, leave things out with "exclude", and put a backslash before a parenthesis that is part of a name`, text)
-	case posixClass.MatchString(text):
+	case posixClass().MatchString(text):
 		return nil, fmt.Errorf("pattern %q: classes such as [:alpha:] are not supported; write the characters, as in [a-zA-Z]", text)
 	}
 	alternatives, err := expandBraces(text)

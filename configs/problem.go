@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -139,11 +138,12 @@ const excerptWidth = 50
 // secret finds text on a line that stands where keys and tokens do: behind such a
 // name, as the argument behind such a flag, and in a text with either. Its names are
 // wider than those of [core.IsSecret], since a mask too many costs an excerpt nothing.
-var secret = func() *regexp.Regexp {
-	const name = `(?:key|token|secret|passw|auth|credential|pat)`
-	const where = `"[^"]*` + name + `[^"]*"\s*:\s*"|"-[^"=]*` + name + `[^"=]*"\s*,\s*"|` + name + `\w*=|bearer `
-	return regexp.MustCompile(`(?i)(` + where + `)((?:[^"\\]|\\.)*)`)
-}()
+var secret = core.Regexp(`(?i)(` + secretPlace + `)((?:[^"\\]|\\.)*)`)
+
+const (
+	secretWord  = `(?:key|token|secret|passw|auth|credential|pat)`
+	secretPlace = `"[^"]*` + secretWord + `[^"]*"\s*:\s*"|"-[^"=]*` + secretWord + `[^"=]*"\s*,\s*"|` + secretWord + `\w*=|bearer `
+)
 
 // Excerpt shows the line with a caret below the place, in two lines of text, or
 // nothing when there is no place or no text to show. What looks like a secret is masked, since an
@@ -157,8 +157,8 @@ func (p *Problem) Excerpt() string {
 		return ""
 	}
 	line := strings.TrimSuffix(string(lines[p.Line-1]), "\r")
-	line = secret.ReplaceAllStringFunc(line, func(found string) string {
-		parts := secret.FindStringSubmatch(found)
+	line = secret().ReplaceAllStringFunc(line, func(found string) string {
+		parts := secret().FindStringSubmatch(found)
 		return parts[1] + strings.Repeat("*", utf8.RuneCountInString(parts[2]))
 	})
 	runes := []rune(strings.ReplaceAll(line, "\t", " "))

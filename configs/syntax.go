@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"zenmcp/core"
 )
 
 // unreadable finds what the parser must not be given.
@@ -85,7 +86,7 @@ func skipOpaque(t []byte, i int) int {
 }
 
 // parserError is how the parser says where it stopped; columns are bytes.
-var parserError = regexp.MustCompile(`^hujson: line (\d+), column (\d+): `)
+var parserError = core.Regexp(`^hujson: line (\d+), column (\d+): `)
 
 // syntax turns the parser's error into a located one, in words for somebody who
 // has the file open.
@@ -94,7 +95,7 @@ func (s *source) syntax(err error) *Problem {
 		offset, err := s.explainEnd()
 		return s.problem(offset, nil, err)
 	}
-	found := parserError.FindStringSubmatch(err.Error())
+	found := parserError().FindStringSubmatch(err.Error())
 	if found == nil {
 		return s.problem(0, nil, err)
 	}

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strings"
+	"sync"
 )
 
 // A Source knows where one family of capabilities comes from: the built-in
@@ -15,7 +16,7 @@ type Source interface {
 	// Discover looks at what there is. It runs no code that it finds, unless
 	// that is the user's own or trusted, and permits nothing: it only lists. What cannot be read is reported as
 	// joined [Omission] errors; the Offer holds the rest and is valid even
-	// then. A nil Offer is an empty one.
+	// then. A nil Offer is an empty one. Other sources are asked at the same time.
 	Discover(ctx context.Context) (Offer, error)
 }
 
@@ -51,17 +52,22 @@ type part struct {
 	capabilities []Capability
 }
 
-// Discover is the first phase: it asks every source what there is. The order of
-// the sources is the order of publication, and a later source wins a name. It
-// fails only when ctx ends.
+// Discover is the first phase: it asks every source what there is, all at once.
+// The order of the sources is the order of publication, and a later source wins a
+// name. It fails only when ctx ends.
 func Discover(ctx context.Context, sources ...Source) (Catalog, error) {
+	offers, errs := make([]Offer, len(sources)), make([]error, len(sources))
+	var wg sync.WaitGroup
+	for i, s := range sources {
+		wg.Go(func() { offers[i], errs[i] = s.Discover(ctx) })
+	}
+	wg.Wait()
+	if ctx.Err() != nil {
+		return Catalog{}, context.Cause(ctx)
+	}
 	var c Catalog
-	for _, s := range sources {
-		offer, err := s.Discover(ctx)
-		if ctx.Err() != nil {
-			return Catalog{}, context.Cause(ctx)
-		}
-		c.omitted = append(c.omitted, Omissions(err)...)
+	for i, offer := range offers {
+		c.omitted = append(c.omitted, Omissions(errs[i])...)
 		if offer != nil {
 			c.parts = append(c.parts, part{offer, offer.Capabilities()})
 		}
@@ -172,13 +178,17 @@ func (p Published) UnknownTool(name string) error {
 	return fmt.Errorf("unknown tool %q%s", Clip(name, 80), DidYouMean(name, p.Names()))
 }
 
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+// maxToolName is the longest name of a tool in bytes.
+const maxToolName = 64
 
 // CheckName reports names that MCP clients and chat completion APIs refuse: a
 // tool's name is 1 to 64 ASCII letters, digits, underscores and hyphens.
 func CheckName(name string) error {
-	if toolName.MatchString(name) {
-		return nil
+	refused := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
 	}
-	return errors.New("clients refuse this name: use 1 to 64 letters, digits, _ or -")
+	if name == "" || len(name) > maxToolName || strings.IndexFunc(name, refused) >= 0 {
+		return errors.New("clients refuse this name: use 1 to 64 letters, digits, _ or -")
+	}
+	return nil
 }

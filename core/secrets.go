@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,11 +12,11 @@ import (
 // a file is said to hold a secret, and values of the environment are masked wherever
 // they stand, which must not happen to those of PATH, AUTHOR or MAX_TOKENS. Where only
 // the look of a line tells, as in an excerpt of a broken file, configs guesses wider.
-var secretName = regexp.MustCompile(`(?i)(key|token|secret|passw(or)?d|passphrase|authorization|credentials?)$`)
+var secretName = Regexp(`(?i)(key|token|secret|passw(or)?d|passphrase|authorization|credentials?)$`)
 
 // IsSecret reports whether what has this name, as a key, a variable or a flag, is
 // something that nobody else should know.
-func IsSecret(name string) bool { return secretName.MatchString(name) }
+func IsSecret(name string) bool { return secretName().MatchString(name) }
 
 // Masker takes secrets out of a text: the words of these values, and of the variables
 // of the environment that [IsSecret] knows by their names, which ${NAME} may have put

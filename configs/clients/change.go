@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"unicode"
 
 	"github.com/rogpeppe/go-internal/diff"
 
 	"zenmcp/configs"
+	"zenmcp/core"
 )
 
 // A Change is what is to become of a client's file. Nothing is written before
@@ -81,11 +81,11 @@ func commonSuffix(a, b []byte) int {
 
 // words are the strings, names and bare words of all three syntaxes, with the sign
 // that makes one a name; and the headers of TOML's tables.
-var words = regexp.MustCompile(`(?m)^\[[\w.-]+\]$|(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')(?:\s*[:=])?|[^\s"'{}\[\],]+(?: +=)?`)
+var words = core.Regexp(`(?m)^\[[\w.-]+\]$|(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')(?:\s*[:=])?|[^\s"'{}\[\],]+(?: +=)?`)
 
 // hidden is text without anything but its structure: names and signs.
 func hidden(text []byte) []byte {
-	return words.ReplaceAllFunc(text, func(word []byte) []byte {
+	return words().ReplaceAllFunc(text, func(word []byte) []byte {
 		switch end := bytes.TrimSpace(word); {
 		case end[0] == '[', bytes.HasSuffix(end, []byte(":")), bytes.HasSuffix(end, []byte(" =")), bytes.HasSuffix(end, []byte(`"=`)),
 			!bytes.ContainsFunc(end, func(r rune) bool { return r == '"' || r == '\'' || unicode.IsLetter(r) || unicode.IsDigit(r) }):

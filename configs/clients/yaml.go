@@ -3,7 +3,6 @@ package clients
 import (
 	"bytes"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +10,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"zenmcp/core"
 )
 
 // yamlFormat is YAML in block style, as goose writes it. Other styles can be read,
@@ -163,7 +164,7 @@ func (d *yamlDocument) set(value any, path ...string) ([]byte, error) {
 		return nil, errStyle
 	}
 	at, _ := d.span(path[:len(path)-len(missing)]...)
-	rest := yamlNothing.ReplaceAllString(string(d.text[at.start:at.end]), "")
+	rest := yamlNothing().ReplaceAllString(string(d.text[at.start:at.end]), "")
 	if left := strings.TrimSpace(rest); left != "" && left[0] != '#' { // a comment may stay; a tag would be of the new value
 		return nil, errStyle
 	}
@@ -171,7 +172,7 @@ func (d *yamlDocument) set(value any, path ...string) ([]byte, error) {
 }
 
 // yamlNothing is how a value that is [empty] is written.
-var yamlNothing = regexp.MustCompile(`^ *(\{ *\}|null|~)|^ +$`)
+var yamlNothing = core.Regexp(`^ *(\{ *\}|null|~)|^ +$`)
 
 // empty reports whether a value may become a mapping: nothing, or {}.
 func empty(n ast.Node) bool {
@@ -225,14 +226,14 @@ func (d *yamlDocument) render(value any, depth int) string {
 }
 
 // yamlPlain is text that means itself without quotes.
-var yamlPlain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
+var yamlPlain = core.Regexp(`^[A-Za-z/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*$`)
 
 func yamlString(s string) string {
 	switch strings.ToLower(s) {
 	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
 		return quoted(s)
 	}
-	if yamlPlain.MatchString(s) {
+	if yamlPlain().MatchString(s) {
 		return s
 	}
 	return quoted(s)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"zenmcp/core"
 	"zenmcp/core/rawjson"
 )
 
@@ -232,10 +232,10 @@ func (n *node) add(name string, value node) error {
 
 // The scalars of YAML's core schema (YAML 1.2.2, 10.3.2) that are not text.
 var (
-	isInteger = regexp.MustCompile(`^[-+]?[0-9]+$`)
-	isBased   = regexp.MustCompile(`^0(?:o[0-7]+|x[0-9a-fA-F]+)$`)
-	isFloat   = regexp.MustCompile(`^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$`)
-	isSpecial = regexp.MustCompile(`^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
+	isInteger = core.Regexp(`^[-+]?[0-9]+$`)
+	isBased   = core.Regexp(`^0(?:o[0-7]+|x[0-9a-fA-F]+)$`)
+	isFloat   = core.Regexp(`^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$`)
+	isSpecial = core.Regexp(`^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
 )
 
 // isNull reports whether n is a scalar without a value. The word null counts as
@@ -253,19 +253,19 @@ func scalar(text string) (any, error) {
 		return false, nil
 	}
 	switch {
-	case isInteger.MatchString(text), isFloat.MatchString(text):
+	case isInteger().MatchString(text), isFloat().MatchString(text):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsInf(f, 0) {
 			return nil, fmt.Errorf("%q is no number that JSON has; put it in quotes", text)
 		}
 		return f, nil
-	case isBased.MatchString(text):
+	case isBased().MatchString(text):
 		i, err := strconv.ParseUint(text, 0, 53)
 		if err != nil {
 			return nil, fmt.Errorf("%q is too large a number; put it in quotes", text)
 		}
 		return i, nil
-	case isSpecial.MatchString(text):
+	case isSpecial().MatchString(text):
 		return nil, fmt.Errorf("%q is no number that JSON has; put it in quotes", text)
 	}
 	return text, nil

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -18,7 +17,7 @@ const (
 	maxCompatibility = 500
 )
 
-var validName = regexp.MustCompile(`^[a-z0-9]+(?:-[a-z0-9]+)*$`)
+var validName = core.Regexp(`^[a-z0-9]+(?:-[a-z0-9]+)*$`)
 
 // A manifest is what a SKILL.md says about its skill.
 type manifest struct {
@@ -99,7 +98,7 @@ func (m *manifest) validate(root node, name, id string) (problems []error) {
 	switch n := utf8.RuneCountInString(name); {
 	case n > maxName:
 		bad("name", "has %d characters; at most %d are allowed", n, maxName)
-	case !validName.MatchString(name):
+	case !validName().MatchString(name):
 		bad("name", "%q should be lower-case letters, digits and single hyphens", name)
 	case name != id:
 		bad("name", "%q differs from the name of the folder, %q, under which it is offered", core.Clip(name, 80), id)

@@ -3,14 +3,13 @@ package skills
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"zenmcp/core"
 )
 
 // keyLine begins an entry at the outermost level: a key, and what follows.
-var keyLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$`)
+var keyLine = core.Regexp(`^([A-Za-z_][\w.-]*)[ \t]*:(?:[ \t]+(.*))?$`)
 
 // parseTolerant reads frontmatter that is no YAML because of a few values: those
 // with an unquoted colon above all, as people write descriptions (decision 24).
@@ -58,7 +57,7 @@ func entriesOf(text string) ([]entry, error) {
 		if indent < 0 && !blank && bare[0] != '#' {
 			indent = len(line) - len(bare)
 		}
-		found := keyLine.FindStringSubmatch(bare)
+		found := keyLine().FindStringSubmatch(bare)
 		switch {
 		case found != nil && len(line)-len(bare) == indent:
 			entries = append(entries, entry{key: found[1], lines: []string{bare}, rest: strings.TrimSpace(found[2])})

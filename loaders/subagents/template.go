@@ -2,7 +2,6 @@ package subagents
 
 import (
 	"encoding/json"
-	"regexp"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -12,7 +11,7 @@ import (
 
 // placeholder is {{name}}, with at most one white space on each side (contract
 // §6).
-var placeholder = regexp.MustCompile(`\{\{\s?(\w+)\s?\}\}`)
+var placeholder = core.Regexp(`\{\{\s?(\w+)\s?\}\}`)
 
 // fill puts arguments into messages, which stay as they are. A text takes the
 // place of its name as it is and any other value as JSON; a declared argument
@@ -84,8 +83,8 @@ func fillText(quoted json.RawMessage, values map[string]string) json.RawMessage 
 	if err := json.Unmarshal(quoted, &text); err != nil {
 		return quoted
 	}
-	filled := placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		if value, ok := values[placeholder.FindStringSubmatch(found)[1]]; ok {
+	filled := placeholder().ReplaceAllStringFunc(text, func(found string) string {
+		if value, ok := values[placeholder().FindStringSubmatch(found)[1]]; ok {
 			return value
 		}
 		return found
