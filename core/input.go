@@ -14,13 +14,14 @@ import (
 // ParseInput reads the input schema that somebody wrote for a tool. What clients
 // and services fail on is put right where nothing is lost by it: no schema is an
 // object without properties, null among several types goes, and an array takes
-// any items if it names none. The rest is an error.
-func ParseInput(raw json.RawMessage) (*jsonschema.Schema, error) {
+// any items if it names none. The rest is an error. The check of arguments that comes
+// with it is strict: see [NewArguments].
+func ParseInput(raw json.RawMessage) (*jsonschema.Schema, *Arguments, error) {
 	s := &jsonschema.Schema{Type: "object"}
 	if kind := rawjson.KindOf(raw); kind != rawjson.Null && kind != rawjson.Invalid {
 		s = &jsonschema.Schema{}
 		if kind != rawjson.Object || json.Unmarshal(raw, s) != nil {
-			return nil, errors.New(`must be a JSON schema, such as {"type": "object", "properties": {…}}`)
+			return nil, nil, errors.New(`must be a JSON schema, such as {"type": "object", "properties": {…}}`)
 		}
 	}
 	s.PropertyOrder = propertyOrder(raw)
@@ -30,19 +31,17 @@ func ParseInput(raw json.RawMessage) (*jsonschema.Schema, error) {
 	mendSchema(s)
 	switch {
 	case s.Type != "object":
-		return nil, errors.New(`must have the type "object": the arguments of a tool are one`)
+		return nil, nil, errors.New(`must have the type "object": the arguments of a tool are one`)
 	case s.OneOf != nil || s.AnyOf != nil || s.AllOf != nil || s.Ref != "":
-		return nil, errors.New("must not have oneOf, anyOf, allOf or $ref at the top: services refuse all tools then")
+		return nil, nil, errors.New("must not have oneOf, anyOf, allOf or $ref at the top: services refuse all tools then")
 	}
 	for _, name := range s.Required {
 		if s.Properties[name] == nil {
-			return nil, fmt.Errorf("requires %q, which is not among its properties", name)
+			return nil, nil, fmt.Errorf("requires %q, which is not among its properties", name)
 		}
 	}
-	if _, err := NewArguments(s, true); err != nil {
-		return nil, err
-	}
-	return s, nil
+	args, err := NewArguments(s, true)
+	return s, args, err
 }
 
 // propertyOrder lists the properties as they were written: the library does not

@@ -26,7 +26,7 @@ func TestParseInput(t *testing.T) {
 		`{"required":["a"]}`:                   `error: requires "a"`,
 		`{"properties":{"a":{"pattern":"("}}}`: "error: ",
 	} {
-		s, err := core.ParseInput(json.RawMessage(in))
+		s, _, err := core.ParseInput(json.RawMessage(in))
 		if err != nil {
 			if text := "error: " + err.Error(); !strings.HasPrefix(want, "error: ") || !strings.Contains(text, want) {
 				t.Errorf("%s: %s, want %s", in, text, want)

@@ -167,10 +167,7 @@ func (a *subAgent) check() (err error) {
 		if err := core.CheckName(f.Name); err != nil {
 			return core.InField("function", core.InField("name", err))
 		}
-		if a.input, err = core.ParseInput(f.Parameters); err == nil {
-			a.arguments, err = core.NewArguments(a.input, true)
-		}
-		if err != nil {
+		if a.input, a.arguments, err = core.ParseInput(f.Parameters); err != nil {
 			return core.InField("function", core.InField("parameters", err))
 		}
 	}
