@@ -175,6 +175,7 @@ func TestWhoMayComeIn(t *testing.T) {
 func TestRefusedBeforeTheBody(t *testing.T) {
 	t.Parallel()
 	s, _ := newHTTP(t, withTokens)
+	handler := s.Handler()
 	for _, header := range [][2]string{{"Host", "evil.example"}, {"Origin", "https://evil.example"}, {"Authorization", "Bearer x"}} {
 		req := httptest.NewRequest("POST", "http://localhost/mcp", &unread{t})
 		req.Header.Set(header[0], header[1])
@@ -182,7 +183,7 @@ func TestRefusedBeforeTheBody(t *testing.T) {
 			req.Host = header[1]
 		}
 		w := httptest.NewRecorder()
-		s.Handler().ServeHTTP(w, req)
+		handler.ServeHTTP(w, req)
 		if w.Code != 403 && w.Code != 401 {
 			t.Errorf("%s: %d", header[0], w.Code)
 		}

@@ -120,8 +120,9 @@ func (g *gate) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 
 // Handler serves all agents over streamable HTTP: the first at /mcp, each one at
 // /mcp/ID; /healthz, /readyz, and /metrics for whoever may call. One endpoint serves every
-// revision of the protocol.
+// revision of the protocol. It is to be called once.
 func (s *Server) Handler() http.Handler {
+	s.metrics = newMetrics(s)
 	g := newGate(s)
 	endpoints := map[string]*endpoint{}
 	for _, a := range s.agents {

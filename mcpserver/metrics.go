@@ -51,7 +51,19 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
+// runs counts a call that runs, until what it returns is called.
+func (m *metrics) runs() (end func()) {
+	if m == nil {
+		return func() {}
+	}
+	m.running.Inc()
+	return m.running.Dec
+}
+
 func (m *metrics) saw(c *observed, end outcome, took time.Duration) {
+	if m == nil {
+		return
+	}
 	tool := c.tool
 	if end == outcomeUnknown {
 		tool = "" // anybody can make up names

@@ -57,8 +57,7 @@ func (a *agent) observe(ctx context.Context, req *mcp.CallToolRequest) (context.
 
 // run runs a call in its limits and tells all that watch how it ended.
 func (s *Server) run(ctx context.Context, c *observed, do func(context.Context) *core.Result) *core.Result {
-	s.metrics.running.Inc()
-	defer s.metrics.running.Dec()
+	defer s.metrics.runs()()
 	ctx, span := s.span(ctx, c)
 	res, end := s.limit(ctx, c, do)
 	endSpan(span, end)

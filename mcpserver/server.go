@@ -67,7 +67,7 @@ type Server struct {
 	clients clients
 	work    tally // requests and calls that end by themselves
 	limits  limiter
-	metrics *metrics
+	metrics *metrics // nil on stdio, where nobody could ask for them
 	audit   *audit
 	tracer  trace.Tracer
 
@@ -89,7 +89,6 @@ func New(options Options) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.metrics = newMetrics(s)
 	if options.Audit != nil {
 		s.audit = &audit{log: s.log, out: options.Audit}
 	}

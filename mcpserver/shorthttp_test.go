@@ -290,7 +290,7 @@ func TestSlowShortHTTP(t *testing.T) {
 			}
 			return core.TextResult("at last"), nil
 		})
-		s := newTestServer(t, tools{slow})
+		handler := newTestServer(t, tools{slow}).Handler()
 		serve := func(ctx context.Context) *recorder {
 			body, headers := modernCall("slow", "")
 			r := httptest.NewRequestWithContext(ctx, "POST", "/mcp", strings.NewReader(body))
@@ -301,7 +301,7 @@ func TestSlowShortHTTP(t *testing.T) {
 				r.Header.Set(headers[i], headers[i+1])
 			}
 			w := &recorder{w: httptest.NewRecorder()}
-			go s.Handler().ServeHTTP(w, r)
+			go handler.ServeHTTP(w, r)
 			return w
 		}
 		w := serve(t.Context())
