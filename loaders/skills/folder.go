@@ -1,6 +1,7 @@
 package skills
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -152,8 +153,10 @@ func readAll(file *os.File) ([]byte, fs.FileInfo, error) {
 	case info.Size() > maxFile:
 		return nil, nil, fmt.Errorf("has %d bytes; at most %d can be read at once", info.Size(), maxFile)
 	}
-	data, err := io.ReadAll(io.LimitReader(file, maxFile))
-	return data, info, err
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead)
+	_, err = data.ReadFrom(io.LimitReader(file, maxFile))
+	return data.Bytes(), info, err
 }
 
 // Text is what load_skill answers: where the skill is, which files it has, and
