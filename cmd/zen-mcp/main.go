@@ -48,6 +48,7 @@ func commands() []command {
 }
 
 func main() {
+	growHeap()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})

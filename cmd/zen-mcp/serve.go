@@ -85,6 +85,7 @@ func (s *system) server(ctx context.Context, o *options) (*mcpserver.Server, err
 	if err == nil && !o.noReload {
 		s.watch(o, server)
 	}
+	shrinkHeap()
 	return server, err
 }
 
