@@ -408,7 +408,7 @@ func TestListChangedOverHTTP(t *testing.T) {
 		server := sdkServer()
 		h := newHarness(t, map[string]any{"fix": args{"url": serve(t, streamable(server, o))}})
 		h.text(loadName, args{"server": "fix"})
-		s := h.source.connections(h.scope).own.slot("fix").current
+		s := h.source.connections(h.scope).own.slots["fix"][0].current
 		changes := func() int {
 			s.lists.mu.Lock()
 			defer s.lists.mu.Unlock()

@@ -116,8 +116,8 @@ func (c *connections) once(ctx context.Context, server *Server, call *core.Call,
 	if server.Shared {
 		p = c.shared
 	}
-	slot := p.slot(server.Name)
-	s, err := slot.acquire(ctx, server, call.Elicit != nil || server.Shared)
+	slot := p.slot(server)
+	s, err := slot.acquire(ctx, call.Elicit != nil || server.Shared)
 	if err != nil {
 		return true, &startError{err}
 	}
@@ -164,7 +164,8 @@ func (s *Source) join(client *core.Scope) (*pool, func() error) {
 	}
 }
 
-// A pool is connections to servers, one for each at most.
+// A pool is connections to servers, one for each at most. While the run of a sub-agent
+// goes on with an entry that has changed since it began, there is one for that as well.
 type pool struct {
 	source *Source
 	log    *slog.Logger
@@ -173,12 +174,12 @@ type pool struct {
 	procs proc.Set
 
 	mu     sync.Mutex
-	slots  map[string]*slot
+	slots  map[string][]*slot // by the name of the server, one for each entry it has had
 	closed bool
 }
 
 func (s *Source) newPool(client *core.Scope) *pool {
-	p := &pool{source: s, log: client.Log(), slots: map[string]*slot{}}
+	p := &pool{source: s, log: client.Log(), slots: map[string][]*slot{}}
 	p.dial = func(ctx context.Context, server *Server, ask bool) (*session, error) {
 		d := &dialer{source: s, procs: &p.procs, server: server, ask: ask, log: p.log.With("mcp_server", server.Name)}
 		return d.dial(ctx)
@@ -187,32 +188,41 @@ func (s *Source) newPool(client *core.Scope) *pool {
 	return p
 }
 
+// offers reports whether this is what the entry of a server says now.
+func (s *Source) offers(server *Server) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.offered, server.same)
+}
+
 // retire ends connections to servers that are not these, as their entries say now.
 func (s *Source) retire(servers []*Server) {
+	s.mu.Lock()
+	s.offered = servers
+	s.mu.Unlock()
 	for key := range s.pools.Range {
 		p := key.(*pool)
 		p.mu.Lock()
-		slots := slices.Collect(maps.Values(p.slots))
+		slots := p.all()
 		p.mu.Unlock()
 		for _, sl := range slots {
-			sl.mu.Lock()
-			if s := sl.current; s != nil && !slices.ContainsFunc(servers, s.server.same) {
-				sl.retire(s)
-			}
-			sl.mu.Unlock()
+			sl.outdate(!s.offers(sl.server))
 		}
 	}
 }
 
-func (p *pool) slot(name string) *slot {
+// all lists the slots. The caller holds p.mu.
+func (p *pool) all() []*slot { return slices.Concat(slices.Collect(maps.Values(p.slots))...) }
+
+func (p *pool) slot(server *Server) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	sl := p.slots[name]
-	if sl == nil {
-		sl = &slot{pool: p, name: name}
-		sl.closed = p.closed
-		p.slots[name] = sl
+	slots := p.slots[server.Name]
+	if i := slices.IndexFunc(slots, func(sl *slot) bool { return sl.server.same(server) }); i >= 0 {
+		return slots[i]
 	}
+	sl := &slot{pool: p, server: server, closed: p.closed, outdated: !p.source.offers(server)}
+	p.slots[server.Name] = append(slots, sl)
 	return sl
 }
 
@@ -221,7 +231,7 @@ func (p *pool) close() error {
 	p.source.pools.Delete(p)
 	p.mu.Lock()
 	p.closed = true
-	slots := p.slots
+	slots := p.all()
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, sl := range slots {
@@ -231,14 +241,15 @@ func (p *pool) close() error {
 	return p.procs.Close()
 }
 
-// A slot is the place of one server in a pool: at most one connection, at most
-// one start at a time.
+// A slot is the place of one server in a pool, as one entry describes it: at most one
+// connection, at most one start at a time.
 type slot struct {
-	pool *pool
-	name string
+	pool   *pool
+	server *Server
 
 	mu       sync.Mutex
 	closed   bool
+	outdated bool // the entry says something else now, or is gone
 	current  *session
 	starting *start
 	idle     *time.Timer // that looks whether the session is idle; nil before the first
@@ -268,20 +279,23 @@ const (
 	maxBackoff = 30 * time.Second // (contract §9)
 	// shortLife is how long a session must last to prove that the server works.
 	shortLife = 10 * time.Second
+	// outdatedIdle is the longest idle time under an entry that is outdated: what still
+	// uses it is the run of a sub-agent, which does not say when it is over.
+	outdatedIdle = time.Minute
 )
 
 var errEnding = errors.New("the server that you call through is ending")
 
 // acquire gives a session that is not stopped before release. Whoever comes
 // while it is being started waits for the same start.
-func (sl *slot) acquire(ctx context.Context, server *Server, ask bool) (*session, error) {
+func (sl *slot) acquire(ctx context.Context, ask bool) (*session, error) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	for {
 		if sl.closed {
 			return nil, errEnding
 		}
-		if s := sl.usable(server); s != nil {
+		if s := sl.usable(); s != nil {
 			s.running++
 			return s, nil
 		}
@@ -290,7 +304,7 @@ func (sl *slot) acquire(ctx context.Context, server *Server, ask bool) (*session
 				return nil, fmt.Errorf("it failed %d times in a row and is not started again for %v; the last time: %w",
 					sl.failures, wait.Round(time.Second), sl.lastErr)
 			}
-			sl.begin(server, ask)
+			sl.begin(ask)
 		}
 		if err := sl.await(ctx, sl.starting); err != nil {
 			return nil, err
@@ -298,26 +312,26 @@ func (sl *slot) acquire(ctx context.Context, server *Server, ask bool) (*session
 	}
 }
 
-// usable is the current session if it can serve the entry as it is now. A dead
-// one is forgotten; one whose entry has changed ends when its calls have.
-func (sl *slot) usable(server *Server) *session {
-	s := sl.current
-	switch {
-	case s == nil:
-		return nil
-	case !s.alive():
+// usable is the current session. A dead one is forgotten.
+func (sl *slot) usable() *session {
+	if s := sl.current; s != nil && !s.alive() {
 		sl.forget(s)
-		return nil
-	case !s.server.same(server):
-		sl.retire(s)
-		return nil
 	}
-	return s
+	return sl.current
 }
 
-// retire ends a session when its calls have: its entry has changed.
-func (sl *slot) retire(s *session) {
-	sl.pool.log.Info("the entry of an MCP server has changed", "mcp_server", sl.name)
+// outdate notes whether the entry is outdated. When it becomes so its session ends when
+// its calls have; who goes on with the entry gets another one.
+func (sl *slot) outdate(outdated bool) {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	became := outdated && !sl.outdated
+	sl.outdated = outdated
+	s := sl.current
+	if !became || s == nil {
+		return
+	}
+	sl.pool.log.Info("the entry of an MCP server has changed", "mcp_server", sl.server.Name)
 	sl.current, sl.failures, sl.retryAt = nil, 0, time.Time{}
 	sl.stopTimer()
 	s.retired = true
@@ -352,12 +366,12 @@ func (sl *slot) failed(err error) {
 func (sl *slot) closeLater(s *session) { sl.closers.Go(s.close) }
 
 // begin starts the server. The caller holds sl.mu.
-func (sl *slot) begin(server *Server, ask bool) {
+func (sl *slot) begin(ask bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	st := &start{done: make(chan struct{}), cancel: cancel}
 	sl.starting = st
 	go func() {
-		s, err := sl.pool.dial(ctx, server, ask)
+		s, err := sl.pool.dial(ctx, sl.server, ask)
 		cancel(nil)
 		sl.mu.Lock()
 		defer sl.mu.Unlock()
@@ -374,7 +388,7 @@ func (sl *slot) begin(server *Server, ask bool) {
 			sl.closeLater(s)
 		default:
 			sl.current = s
-			sl.used(s)
+			sl.used()
 			go sl.watch(s)
 		}
 	}()
@@ -407,7 +421,7 @@ func (sl *slot) watch(s *session) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
 	if sl.current == s {
-		sl.pool.log.Info("an MCP server has ended its connection", "mcp_server", sl.name, "reason", s.peer.err)
+		sl.pool.log.Info("an MCP server has ended its connection", "mcp_server", sl.server.Name, "reason", s.peer.err)
 		sl.forget(s)
 	}
 }
@@ -423,18 +437,27 @@ func (sl *slot) release(s *session) {
 	if s.retired {
 		sl.closeLater(s)
 	} else if sl.current == s {
-		sl.used(s)
+		sl.used()
 	}
 }
 
 // used notes that a session is not called any more, and has it stopped when that
 // stays so for long. Calls that run keep it from being stopped at all (B61). The
 // timer is not set anew for each call, which would wake a thread each time.
-func (sl *slot) used(s *session) {
+func (sl *slot) used() {
 	sl.lastUse = time.Now()
-	if limit := s.server.IdleTimeout; limit > 0 && !sl.idleSet {
+	if limit := sl.idleLimit(); limit > 0 && !sl.idleSet {
 		sl.lookIn(limit)
 	}
+}
+
+// idleLimit is how long a session may be idle; 0 or less is for ever.
+func (sl *slot) idleLimit() time.Duration {
+	limit := sl.server.IdleTimeout
+	if sl.outdated && (limit <= 0 || limit > outdatedIdle) {
+		return outdatedIdle
+	}
+	return limit
 }
 
 func (sl *slot) lookIn(d time.Duration) {
@@ -455,12 +478,15 @@ func (sl *slot) look() {
 	if s == nil || s.running > 0 {
 		return
 	}
-	limit := s.server.IdleTimeout
+	limit := sl.idleLimit()
+	if limit <= 0 {
+		return
+	}
 	if left := limit - time.Since(sl.lastUse); left > 0 {
 		sl.lookIn(left)
 		return
 	}
-	sl.pool.log.Info("stopping an MCP server that was idle", "mcp_server", sl.name, "after", limit)
+	sl.pool.log.Info("stopping an MCP server that was idle", "mcp_server", sl.server.Name, "after", limit)
 	sl.current, sl.failures = nil, 0
 	sl.closeLater(s)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,8 +48,13 @@ type fakeWorld struct {
 	block chan struct{} // if not nil, a dial waits for it
 }
 
-func (w *fakeWorld) pool() *pool {
-	p := &pool{source: &Source{}, log: slog.New(slog.DiscardHandler), slots: map[string]*slot{}}
+// pool makes a pool for a configuration with these servers, or with testServer.
+func (w *fakeWorld) pool(offered ...*Server) *pool {
+	if offered == nil {
+		offered = []*Server{testServer()}
+	}
+	p := &pool{source: &Source{offered: offered}, log: slog.New(slog.DiscardHandler), slots: map[string][]*slot{}}
+	p.source.pools.Store(p, true)
 	p.dial = func(ctx context.Context, server *Server, _ bool) (*session, error) {
 		w.dials++
 		if w.block != nil {
@@ -74,9 +80,9 @@ func testServer() *Server {
 	return &Server{Name: "x", Transport: Stdio, Command: "c", IdleTimeout: time.Minute}
 }
 
-func mustAcquire(t *testing.T, sl *slot, server *Server) *session {
+func mustAcquire(t *testing.T, sl *slot) *session {
 	t.Helper()
-	s, err := sl.acquire(t.Context(), server, false)
+	s, err := sl.acquire(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,15 +95,15 @@ func TestIdleStop(t *testing.T) {
 		w := &fakeWorld{}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
-		s := mustAcquire(t, sl, testServer())
+		sl := p.slot(testServer())
+		s := mustAcquire(t, sl)
 		time.Sleep(10 * time.Minute) // a long call
 		if w.links[0].closed.Load() {
 			t.Fatal("stopped during a call")
 		}
 		sl.release(s)
 		time.Sleep(59 * time.Second)
-		sl.release(mustAcquire(t, sl, testServer()))
+		sl.release(mustAcquire(t, sl))
 		time.Sleep(59 * time.Second)
 		if w.links[0].closed.Load() {
 			t.Fatal("a call did not start the idle time anew")
@@ -107,7 +113,7 @@ func TestIdleStop(t *testing.T) {
 		if !w.links[0].closed.Load() {
 			t.Fatal("not stopped after its idle time")
 		}
-		sl.release(mustAcquire(t, sl, testServer()))
+		sl.release(mustAcquire(t, sl))
 		if w.dials != 2 {
 			t.Errorf("%d dials, want 2", w.dials)
 		}
@@ -117,11 +123,11 @@ func TestIdleStop(t *testing.T) {
 func TestIdleNever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &fakeWorld{}
-		p := w.pool()
 		server := testServer()
 		server.IdleTimeout = 0
-		sl := p.slot("x")
-		sl.release(mustAcquire(t, sl, server))
+		p := w.pool(server)
+		sl := p.slot(server)
+		sl.release(mustAcquire(t, sl))
 		time.Sleep(1000 * time.Hour)
 		if w.links[0].closed.Load() {
 			t.Error("stopped")
@@ -129,7 +135,7 @@ func TestIdleNever(t *testing.T) {
 		if err := p.close(); err != nil || !w.links[0].closed.Load() {
 			t.Errorf("not closed with the pool: %v", err)
 		}
-		if _, err := sl.acquire(t.Context(), server, false); !errors.Is(err, errEnding) {
+		if _, err := sl.acquire(t.Context(), false); !errors.Is(err, errEnding) {
 			t.Errorf("after the end: %v", err)
 		}
 	})
@@ -142,9 +148,9 @@ func TestBreaker(t *testing.T) {
 		w := &fakeWorld{fail: broken}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
+		sl := p.slot(testServer())
 		for range 100 { // a storm, in no time
-			if _, err := sl.acquire(t.Context(), testServer(), false); !errors.Is(err, broken) {
+			if _, err := sl.acquire(t.Context(), false); !errors.Is(err, broken) {
 				t.Fatal(err)
 			}
 		}
@@ -153,7 +159,7 @@ func TestBreaker(t *testing.T) {
 		}
 		began := time.Now()
 		for time.Since(began) < 10*time.Minute {
-			sl.acquire(t.Context(), testServer(), false)
+			sl.acquire(t.Context(), false)
 			time.Sleep(100 * time.Millisecond)
 		}
 		if w.dials < 20 || w.dials > 30 { // 1, 2, 4, 8, 16, 30, 30 ... seconds apart
@@ -161,7 +167,7 @@ func TestBreaker(t *testing.T) {
 		}
 		w.fail = nil
 		time.Sleep(maxBackoff)
-		sl.release(mustAcquire(t, sl, testServer()))
+		sl.release(mustAcquire(t, sl))
 	})
 }
 
@@ -171,10 +177,10 @@ func TestBreakerOfShortLives(t *testing.T) {
 		w := &fakeWorld{}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
+		sl := p.slot(testServer())
 		var last error
 		for range 20 {
-			s, err := sl.acquire(t.Context(), testServer(), false)
+			s, err := sl.acquire(t.Context(), false)
 			if last = err; err != nil {
 				continue
 			}
@@ -186,12 +192,12 @@ func TestBreakerOfShortLives(t *testing.T) {
 			t.Errorf("%d dials; %v", w.dials, last)
 		}
 		time.Sleep(time.Hour)
-		s := mustAcquire(t, sl, testServer())
+		s := mustAcquire(t, sl)
 		time.Sleep(shortLife)
 		s.peer.lose(errors.New("gone"))
 		sl.release(s)
 		synctest.Wait()
-		sl.release(mustAcquire(t, sl, testServer())) // a long life has paid for the past
+		sl.release(mustAcquire(t, sl)) // a long life has paid for the past
 	})
 }
 
@@ -201,7 +207,7 @@ func TestOneStartForAll(t *testing.T) {
 		w := &fakeWorld{block: make(chan struct{})}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
+		sl := p.slot(testServer())
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		var canceled, served atomic.Int32
@@ -211,7 +217,7 @@ func TestOneStartForAll(t *testing.T) {
 				c = ctx
 			}
 			wg.Go(func() {
-				s, err := sl.acquire(c, testServer(), false)
+				s, err := sl.acquire(c, false)
 				if err != nil {
 					canceled.Add(1)
 					return
@@ -236,10 +242,10 @@ func TestStartIsGivenUp(t *testing.T) {
 		w := &fakeWorld{block: make(chan struct{})}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
+		sl := p.slot(testServer())
 		for range 10 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := sl.acquire(ctx, testServer(), false); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := sl.acquire(ctx, false); !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
 			cancel()
@@ -254,26 +260,42 @@ func TestStartIsGivenUp(t *testing.T) {
 	})
 }
 
-// An entry that was changed is connected to anew, after its calls have ended.
+// An entry that was changed is connected to anew, and its session ends after its calls.
+// Who goes on with the entry as it was and who has it as it is do not disturb each other.
 func TestChangedEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &fakeWorld{}
 		p := w.pool()
 		defer p.close()
-		sl := p.slot("x")
-		old := mustAcquire(t, sl, testServer())
+		running := mustAcquire(t, p.slot(testServer()))
 		changed := testServer()
-		changed.Args = []string{"-v"}
-		sl.release(mustAcquire(t, sl, changed))
-		synctest.Wait()
-		if w.dials != 2 || w.links[0].closed.Load() {
-			t.Errorf("%d dials, old closed %v", w.dials, w.links[0].closed.Load())
+		changed.Args, changed.IdleTimeout = []string{"-v"}, time.Hour
+		p.source.retire([]*Server{changed})
+		for range 3 {
+			for _, server := range []*Server{testServer(), changed} {
+				sl := p.slot(server)
+				sl.release(mustAcquire(t, sl))
+			}
+			p.source.retire([]*Server{changed}) // something else has changed
 		}
-		sl.release(old)
-		synctest.Wait()
-		if !w.links[0].closed.Load() || w.links[1].closed.Load() {
-			t.Error("the wrong one was closed")
+		open := func(want ...bool) {
+			t.Helper()
+			synctest.Wait()
+			var got []bool
+			for _, l := range w.links {
+				got = append(got, !l.closed.Load())
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("open are %v, want %v", got, want)
+			}
 		}
+		open(true, true, true)
+		p.slot(testServer()).release(running)
+		open(false, true, true)
+		time.Sleep(outdatedIdle + time.Second)
+		open(false, false, true)
+		p.source.retire([]*Server{testServer()})
+		open(false, false, false)
 	})
 }
 

@@ -50,6 +50,7 @@ type Source struct {
 	legacy  map[string]bool        // by [Server.address]: initialize was what worked
 	shared  map[string]*sharedPool // by the id of the client's agent
 	wallets map[string]*wallet     // by address
+	offered []*Server              // by the latest Discover
 
 	pools sync.Map                      // of *pool, those that are open
 	good  configs.LastGood[fileContent] // by file

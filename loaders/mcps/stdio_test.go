@@ -314,7 +314,7 @@ func TestManifestBudget(t *testing.T) {
 func TestWaitForLists(t *testing.T) {
 	t.Parallel()
 	h, _ := fixHarness(t, "fix")
-	s := h.source.connections(h.scope).own.slot("fix").current
+	s := h.source.connections(h.scope).own.slots["fix"][0].current
 	s.lists.outdate()
 	s.lists.turn <- struct{}{} // somebody reads them
 	tools := h.scope.Tools()
