@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,20 +87,6 @@ type OAuth struct {
 	ClientSecret string
 	Scopes       []string
 	CallbackPort int // of the loopback listener; 0 means any free one
-}
-
-// Masker takes out of a text what only the server should know: the values of its env
-// and headers, what ${NAME} stood for, and what [core.Masker] does by itself. A server
-// may repeat any of it in what it prints and answers.
-func (s *Server) Masker() *strings.Replacer { return core.Masker(s.secrets()...) }
-
-func (s *Server) secrets() []string {
-	values := slices.Concat(s.expanded, core.SecretsOf(s.Args...), core.SecretsOf(s.URL))
-	values = slices.AppendSeq(slices.AppendSeq(values, maps.Values(s.Env)), maps.Values(s.Headers))
-	if s.OAuth != nil {
-		values = append(values, s.OAuth.ClientSecret)
-	}
-	return values
 }
 
 // same reports whether a connection made for s serves o as well.

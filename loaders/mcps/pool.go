@@ -90,26 +90,6 @@ func (c *connections) use(ctx context.Context, server *Server, call *core.Call, 
 	}
 }
 
-// A maskedError is one whose text has lost its secrets.
-type maskedError struct {
-	error
-	text string
-}
-
-func (e *maskedError) Error() string { return e.text }
-func (e *maskedError) Unwrap() error { return e.error }
-
-// masked takes what only the server should know out of an error, and the keys of
-// config.json: a server may repeat what it was given or has read.
-func (c *connections) masked(err error, server *Server, call *core.Call) error {
-	values := server.secrets()
-	for _, endpoint := range call.Scope.Config().Endpoints {
-		key, _ := core.ExpandEnv(endpoint.APIKey, c.source.opts.LookupEnv) // one that is not set is nothing
-		values = append(values, key)
-	}
-	return &maskedError{err, core.Masker(values...).Replace(err.Error())}
-}
-
 // once runs f with a session. A server that does not start has done nothing.
 func (c *connections) once(ctx context.Context, server *Server, call *core.Call, f func(*session) (bool, error)) (repeatable bool, err error) {
 	p := c.own
