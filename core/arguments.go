@@ -337,18 +337,17 @@ func wordless(s *jsonschema.Schema) bool {
 	if s == nil {
 		return false
 	}
-	known := &jsonschema.Schema{
-		Type: s.Type, Title: s.Title, Description: s.Description, Default: s.Default, Enum: s.Enum,
-		Minimum: s.Minimum, Maximum: s.Maximum, ExclusiveMinimum: s.ExclusiveMinimum,
-		Properties: s.Properties, PropertyOrder: s.PropertyOrder, Required: s.Required, Items: s.Items,
-	}
+	rest := *s
+	rest.Type, rest.Title, rest.Description, rest.Default, rest.Enum = "", "", "", nil, nil
+	rest.Minimum, rest.Maximum, rest.ExclusiveMinimum = nil, nil, nil
+	rest.Properties, rest.PropertyOrder, rest.Required, rest.Items = nil, nil, nil, nil
 	if closed(s) {
-		known.AdditionalProperties = s.AdditionalProperties
+		rest.AdditionalProperties = nil
 	}
 	if s.MinLength != nil && *s.MinLength == 1 {
-		known.MinLength = s.MinLength
+		rest.MinLength = nil
 	}
-	if !reflect.DeepEqual(s, known) {
+	if !reflect.ValueOf(rest).IsZero() {
 		return true
 	}
 	for _, p := range s.Properties {

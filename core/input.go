@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -42,6 +44,71 @@ func ParseInput(raw json.RawMessage) (*jsonschema.Schema, *Arguments, error) {
 	}
 	args, err := NewArguments(s, true)
 	return s, args, err
+}
+
+// encodeSchema encodes a schema that is not [wordless], as the library would. That
+// encodes each level anew, by a type with sixty members: the schemas of the built-in
+// tools were a tenth of a start.
+func encodeSchema(s *jsonschema.Schema) (json.RawMessage, error) {
+	if s == nil || reflect.ValueOf(*s).IsZero() {
+		return rawjson.Marshal(s)
+	}
+	var members []rawjson.Member
+	var errs []error
+	put := func(name string, present bool, value any) {
+		if !present {
+			return
+		}
+		var raw json.RawMessage
+		var err error
+		switch v := value.(type) {
+		case string:
+			raw = rawjson.AppendString(raw, v)
+		case *jsonschema.Schema:
+			raw, err = encodeSchema(v)
+		case map[string]*jsonschema.Schema:
+			raw, err = encodeProperties(v, s.PropertyOrder)
+		default:
+			raw, err = rawjson.Marshal(v)
+		}
+		members, errs = append(members, rawjson.Member{Name: name, Value: raw}), append(errs, err)
+	}
+	put("type", s.Type != "", s.Type)
+	put("properties", s.Properties != nil, s.Properties)
+	put("items", s.Items != nil, s.Items)
+	put("title", s.Title != "", s.Title)
+	put("description", s.Description != "", s.Description)
+	put("default", len(s.Default) > 0, s.Default)
+	put("enum", len(s.Enum) > 0, s.Enum)
+	put("minimum", s.Minimum != nil, s.Minimum)
+	put("maximum", s.Maximum != nil, s.Maximum)
+	put("exclusiveMinimum", s.ExclusiveMinimum != nil, s.ExclusiveMinimum)
+	put("minLength", s.MinLength != nil, s.MinLength)
+	put("required", len(s.Required) > 0, s.Required)
+	put("additionalProperties", s.AdditionalProperties != nil, false)
+	return rawjson.JoinMembers(members), errors.Join(errs...)
+}
+
+// encodeProperties encodes properties, those in order first.
+func encodeProperties(properties map[string]*jsonschema.Schema, order []string) (json.RawMessage, error) {
+	members := make([]rawjson.Member, 0, len(properties))
+	put := func(name string) error {
+		value, err := encodeSchema(properties[name])
+		members = append(members, rawjson.Member{Name: name, Value: value})
+		return err
+	}
+	var errs []error
+	for _, name := range order {
+		if _, ok := properties[name]; ok {
+			errs = append(errs, put(name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		if !slices.Contains(order, name) {
+			errs = append(errs, put(name))
+		}
+	}
+	return rawjson.JoinMembers(members), errors.Join(errs...)
 }
 
 // propertyOrder lists the properties as they were written: the library does not

@@ -1,13 +1,17 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/google/jsonschema-go/jsonschema"
+
 	"zenmcp/core"
 	"zenmcp/core/coretest"
+	"zenmcp/core/rawjson"
 )
 
 func TestParseInput(t *testing.T) {
@@ -39,6 +43,40 @@ func TestParseInput(t *testing.T) {
 		}
 		if err := coretest.Lint(tool); err != nil {
 			t.Errorf("%s: %v", in, err)
+		}
+	}
+}
+
+// TestInputJSON: what is encoded here is what the library would make of it.
+func TestInputJSON(t *testing.T) {
+	t.Parallel()
+	one, half, length, two := 1.0, 0.5, 1, 2
+	no := &jsonschema.Schema{Not: &jsonschema.Schema{}}
+	known := &jsonschema.Schema{
+		Type: "integer", Title: "T", Description: "with \"quotes\", <b> & ü\u2028", Default: json.RawMessage(` [1, {"a" : 2}] `), Enum: []any{1, "x", nil, 1e21},
+		Minimum: &half, Maximum: &one, ExclusiveMinimum: &half, MinLength: &length, Required: []string{"b", "a"}, AdditionalProperties: no,
+		Items: &jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{}},
+	}
+	for name, s := range map[string]*jsonschema.Schema{
+		"every keyword":      {Properties: map[string]*jsonschema.Schema{"a": known}},
+		"order":              {Properties: map[string]*jsonschema.Schema{"a": {}, "b": {Type: "string"}, "c": nil, "<d>": known}, PropertyOrder: []string{"b", "gone", "a"}},
+		"anything":           {Properties: map[string]*jsonschema.Schema{"a": {Items: &jsonschema.Schema{}}}},
+		"nothing":            {Properties: map[string]*jsonschema.Schema{"a": no}},
+		"the library's own":  {Properties: map[string]*jsonschema.Schema{"a": {Type: "string", MinLength: &two, Format: "uri"}}},
+		"an order of theirs": {Properties: map[string]*jsonschema.Schema{"b": {AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "null"}}}, "a": {}}, PropertyOrder: []string{"b", "a"}},
+	} {
+		got, err := core.Tool{Input: s}.InputJSON()
+		want, wrong := rawjson.Marshal(s)
+		if err != nil || wrong != nil {
+			t.Errorf("%s: %v, %v", name, err, wrong)
+			continue
+		}
+		// The library escapes for HTML below the top, whatever it is told.
+		for from, to := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"} {
+			want = bytes.ReplaceAll(want, []byte(from), []byte(to))
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s:\n%s, want\n%s", name, got, want)
 		}
 	}
 }
