@@ -12,7 +12,7 @@ import (
 // on goroutines that can be left behind, so it is the Host that knows when one
 // does not come back.
 type Host struct {
-	waits     func()
+	waits     func(brief bool)
 	coroutine *coroutine // of a call that parks
 
 	mu       sync.Mutex
@@ -22,8 +22,8 @@ type Host struct {
 }
 
 // NewHost makes the Host of one call. waits is called, perhaps more than once,
-// before the call waits for something that can take long.
-func NewHost(waits func()) *Host { return &Host{waits: waits} }
+// before the call waits for something that can take long, or is brief.
+func NewHost(waits func(brief bool)) *Host { return &Host{waits: waits} }
 
 // Run runs a call with h as its Host. A call that is [PaceParks] may not be over
 // when Run returns.
@@ -62,7 +62,16 @@ func Waits(ctx context.Context) {
 	case h.coroutine != nil:
 		h.coroutine.move()
 	case h.waits != nil:
-		h.waits()
+		h.waits(false)
+	}
+}
+
+// WaitsBriefly says that the call is about to wait for what mostly takes less than a
+// millisecond, such as a disk. It keeps its Host unless that has something else to do:
+// to go on elsewhere costs nearly as much as such a wait.
+func WaitsBriefly(ctx context.Context) {
+	if h := hostOf(ctx); h != nil && h.coroutine == nil && h.waits != nil {
+		h.waits(true)
 	}
 }
 

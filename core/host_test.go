@@ -58,10 +58,22 @@ func (c *closable) Close() error { c.closed = true; return nil }
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	Waits(t.Context()) // nobody cares
+	WaitsBriefly(t.Context())
 	waits := 0
-	NewHost(func() { waits++ }).Run(t.Context(), PaceBrief, func(ctx context.Context) { Waits(ctx) })
-	if waits != 1 {
-		t.Errorf("told %d times", waits)
+	brief := 0
+	tell := func(b bool) {
+		if waits++; b {
+			brief++
+		}
+	}
+	NewHost(tell).Run(t.Context(), PaceBrief, func(ctx context.Context) {
+		Waits(ctx)
+		WaitsBriefly(ctx)
+		WaitsBriefly(Apart(ctx))
+	})
+	NewHost(tell).Run(t.Context(), PaceParks, WaitsBriefly)
+	if waits != 2 || brief != 1 {
+		t.Errorf("told %d times, of which %d are brief", waits, brief)
 	}
 	gate, done := make(chan struct{}), make(chan struct{})
 	NewHost(nil).Run(t.Context(), PaceParks, func(ctx context.Context) {
@@ -98,7 +110,7 @@ func TestApart(t *testing.T) {
 		t.Error("there is no host to part with")
 	}
 	for _, pace := range []Pace{PaceBrief, PaceParks} {
-		NewHost(func() { t.Error("the host was told") }).Run(t.Context(), pace, func(ctx context.Context) {
+		NewHost(func(bool) { t.Error("the host was told") }).Run(t.Context(), pace, func(ctx context.Context) {
 			ready := make(chan struct{})
 			go func() {
 				defer close(ready)

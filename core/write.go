@@ -197,7 +197,7 @@ func renameOver(t tree, from, to string) error {
 // where the folder takes no new files.
 func (p Path) WriteFile(ctx context.Context, data []byte) (info fs.FileInfo, note string, err error) {
 	deadline := patience(int64(len(data)))
-	Waits(ctx) // for the disk
+	WaitsBriefly(ctx) // for the disk
 	s, err := within(ctx, p, deadline, func() (*Staged, error) { return p.stageData(data) })
 	if err != nil {
 		return nil, "", err

@@ -55,7 +55,7 @@ type shortCall struct {
 var errCancelled = errors.New("the client cancelled the call")
 
 // intercept is a [wire.Transport]'s Intercept.
-func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func()) bool {
+func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func(brief bool)) bool {
 	switch req.Method {
 	case methodCall:
 		return p.call(conn, req, readOn)
@@ -66,7 +66,7 @@ func (p *shortPath) intercept(conn *wire.Conn, req *jsonrpc.Request, readOn func
 }
 
 // call runs a call if it is plain, and reports whether it is.
-func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func()) bool {
+func (p *shortPath) call(conn *wire.Conn, req *jsonrpc.Request, readOn func(brief bool)) bool {
 	session := p.session.Load()
 	if session == nil {
 		return false

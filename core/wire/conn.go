@@ -36,6 +36,7 @@ type Conn struct {
 
 	reader atomic.Pointer[reader] // that is in charge
 	relief relief
+	ready  func() bool // see openReady
 
 	// writing is held, by a value in it, during a write to Out. It is no mutex, so
 	// that one can stop waiting for it when a writer is stuck.

@@ -394,7 +394,7 @@ func TestBrokenPipe(t *testing.T) {
 func TestIntercept(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	f := open(t, Transport{Intercept: func(c *Conn, req *jsonrpc.Request, _ func()) bool {
+	f := open(t, Transport{Intercept: func(c *Conn, req *jsonrpc.Request, _ func(bool)) bool {
 		seen = append(seen, req.Method)
 		if req.Method != "ping" {
 			return false

@@ -51,6 +51,9 @@ func (l *lineReader) next() ([]byte, error) {
 	return line, err
 }
 
+// buffered reports whether more than was given out is there already.
+func (l *lineReader) buffered() bool { return l.start < len(l.buf) }
+
 // cut is next for any line.
 func (l *lineReader) cut() ([]byte, error) {
 	scanned := l.start

@@ -21,6 +21,7 @@ type reader struct {
 	// turn counts the beginnings and ends of what messages ask for, so it is odd in
 	// between. Only then can it become relieved.
 	turn atomic.Uint64
+	more atomic.Bool // than the line that was read last is in the buffer
 }
 
 // relieved is the turn of a reader that is no longer in charge. It is even.
@@ -31,6 +32,7 @@ func (r *reader) loop() {
 	c := r.conn
 	for r.inCharge() {
 		line, err := r.lines.next()
+		r.more.Store(r.lines.buffered())
 		switch {
 		case c.ended():
 			if c.opts.Peer && (err == nil || errors.Is(err, errTooLong)) {
@@ -85,7 +87,7 @@ func (r *reader) deliver(msg jsonrpc.Message, alone bool) {
 		switch then := c.opts.Deliver(msg); {
 		case then == nil:
 		case alone:
-			r.during(func(func()) { then() })
+			r.during(func(func(bool)) { then() })
 		default: // there are members to deliver yet
 			go then()
 		}
@@ -103,16 +105,21 @@ func (r *reader) intercept(req *jsonrpc.Request, alone bool) (taken bool) {
 	if !alone { // what comes behind the batch may be about any member
 		return c.opts.Intercept(c, req, nil)
 	}
-	r.during(func(readOn func()) { taken = c.opts.Intercept(c, req, readOn) })
+	r.during(func(readOn func(bool)) { taken = c.opts.Intercept(c, req, readOn) })
 	return taken
 }
 
 // during does what may take its time.
-func (r *reader) during(do func(readOn func())) {
+func (r *reader) during(do func(readOn func(brief bool))) {
 	turn := r.turn.Add(1)
 	defer r.turn.CompareAndSwap(turn, turn+1)
-	r.conn.relief.watch()
-	do(func() { r.leave(turn) })
+	c := r.conn
+	c.relief.watch()
+	do(func(brief bool) {
+		if !brief || r.more.Load() || c.ready == nil || c.ready() {
+			r.leave(turn)
+		}
+	})
 }
 
 // leave puts another reader in charge, if this one still is and in that turn.

@@ -21,11 +21,11 @@ func TestSlowIntercept(t *testing.T) {
 			second := make(chan struct{})
 			var seen atomic.Int32
 			in, w := io.Pipe()
-			c := (&Transport{In: in, Out: io.Discard, Intercept: func(c *Conn, req *jsonrpc.Request, readOn func()) bool {
+			c := (&Transport{In: in, Out: io.Discard, Intercept: func(c *Conn, req *jsonrpc.Request, readOn func(bool)) bool {
 				if seen.Add(1) == 1 {
 					if says {
-						readOn()
-						readOn() // once more is fine
+						readOn(false)
+						readOn(false) // once more is fine
 					}
 					<-second
 				} else {
@@ -55,16 +55,16 @@ func TestRelief(t *testing.T) {
 	var over sync.WaitGroup
 	over.Add(n)
 	in, w := io.Pipe()
-	c := (&Transport{In: in, Out: io.Discard, Intercept: func(c *Conn, req *jsonrpc.Request, readOn func()) bool {
+	c := (&Transport{In: in, Out: io.Discard, Intercept: func(c *Conn, req *jsonrpc.Request, readOn func(bool)) bool {
 		defer over.Done()
 		switch len(req.Params) % 7 {
 		case 0:
-			readOn()
+			readOn(false)
 		case 1:
 			for r := c.reader.Load(); r.turn.Load() != relieved && c.reader.Load() == r; { // until the clock comes
 			}
 		case 2:
-			defer readOn() // too late to matter
+			defer readOn(true) // too late to matter
 		}
 		mu.Lock()
 		defer mu.Unlock()

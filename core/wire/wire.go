@@ -73,9 +73,11 @@ type Transport struct {
 	//
 	// It may run a call itself, on the goroutine that reads, which spares a small
 	// call most of its cost. After a millisecond or two another goroutine reads on;
-	// one that is about to wait calls readOn, and nobody waits with it. readOn is
-	// nil for a member of a batch, and then a call is to be run elsewhere.
-	Intercept func(c *Conn, req *jsonrpc.Request, readOn func()) bool
+	// one that is about to wait calls readOn, and nobody waits with it. If the wait is
+	// brief, as for a disk, another goroutine reads on only when there is something to
+	// read already. readOn is nil for a member of a batch, and then a call is to be run
+	// elsewhere.
+	Intercept func(c *Conn, req *jsonrpc.Request, readOn func(brief bool)) bool
 
 	// Deliver, if set, gets every message in place of [Conn.Read], which then only
 	// waits for the end. It is called by the goroutine that reads, in the order of
@@ -116,7 +118,7 @@ func (t *Transport) Open() *Conn {
 	}
 	widen(c.opts.In)
 	widen(c.opts.Out)
-	c.now = openNow(c.opts.Out)
+	c.now, c.ready = openNow(c.opts.Out), openReady(c.opts.In)
 	c.relief.conn = c
 	c.relief.clock = time.AfterFunc(time.Hour, c.relief.tick)
 	c.relief.clock.Stop()
