@@ -37,8 +37,9 @@ func serving(t *testing.T, s *Server, o ServeOptions) (addr string, stop func() 
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	started := make(chan struct{})
+	o.Ready = func() { close(started) }
 	go func() {
-		served <- ServeHTTP(ctx, l, o, func(context.Context) (*Server, error) { defer close(started); return s, nil })
+		served <- ServeHTTP(ctx, l, o, func(context.Context) (*Server, error) { return s, nil })
 	}()
 	<-started
 	stop = sync.OnceValue(func() error { cancel(); return <-served })
