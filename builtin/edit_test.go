@@ -111,11 +111,3 @@ func vectorUnchanged(t *testing.T, before, after map[string]fileState) {
 		t.Error(err)
 	}
 }
-
-func BenchmarkEdit8KB(b *testing.B) {
-	dir := b.TempDir()
-	write(b, filepath.Join(dir, "a"), []byte(strings.Repeat("0123456789abcde\n", 512)+"value = 0;\n"))
-	benchmarkTool(b, dir, "edit", func(i int) string {
-		return fmt.Sprintf(`{"path":"a","oldText":"value = %d;","newText":"value = %d;"}`, i, i+1)
-	})
-}

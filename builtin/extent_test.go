@@ -123,27 +123,3 @@ func TestRangeGoesOn(t *testing.T) {
 		t.Errorf("the pages give %d bytes, want %d", got.Len(), len(text))
 	}
 }
-
-func BenchmarkReadFile(b *testing.B) {
-	for name, size := range map[string]int{"4KB": 4 << 10, "200KB": 200 << 10} {
-		b.Run(name, func(b *testing.B) {
-			dir := b.TempDir()
-			write(b, filepath.Join(dir, "a"), bytes.Repeat([]byte("0123456789abcde\n"), size/16))
-			benchmarkTool(b, dir, "readFile", func(int) string { return `{"path":"a"}` })
-			b.SetBytes(int64(size))
-		})
-	}
-}
-
-func benchmarkTool(b *testing.B, dir, name string, args func(i int) string) {
-	tool, ok := newScope(b, core.Config{MaxToolOutput: new(1 << 20)}, dir).Tools().Tool(name)
-	if !ok {
-		b.Fatalf("no tool %s", name)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		if res, err := tool.Run(b.Context(), &core.Call{Arguments: json.RawMessage(args(i))}); err != nil || res.IsError {
-			b.Fatal(res, err)
-		}
-	}
-}
