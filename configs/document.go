@@ -160,8 +160,9 @@ func (d *Document) allMembers() []Member {
 	all := make([]Member, len(obj.Members))
 	for i := range obj.Members {
 		m := &obj.Members[i]
-		name, _ := m.Name.Value.(hujson.Literal)
-		all[i] = Member{name.String(), d.below(name.String(), &m.Value), m.Name.StartOffset}
+		literal, _ := m.Name.Value.(hujson.Literal)
+		name, _ := rawjson.Unquote(literal)
+		all[i] = Member{name, d.below(name, &m.Value), m.Name.StartOffset}
 	}
 	return all
 }

@@ -90,7 +90,7 @@ func each(raw []byte, open, shut byte, f func(string, json.RawMessage)) error {
 		var name string
 		if open == '{' {
 			end := valueEnd(raw, i)
-			text, ok := unquote(raw[i:max(i, end)])
+			text, ok := Unquote(raw[i:max(i, end)])
 			if i = skipSpace(raw, end); !ok || i >= len(raw) || raw[i] != ':' {
 				return ErrMalformed
 			}
@@ -113,8 +113,8 @@ func each(raw []byte, open, shut byte, f func(string, json.RawMessage)) error {
 	return nil
 }
 
-// unquote decodes a JSON string.
-func unquote(raw []byte) (string, bool) {
+// Unquote decodes a JSON string; false for what is none.
+func Unquote(raw []byte) (string, bool) {
 	if KindOf(raw) != String {
 		return "", false
 	}
