@@ -18,30 +18,30 @@ var secretName = Regexp(`(?i)(key|token|secret|passw(or)?d|passphrase|authorizat
 // something that nobody else should know.
 func IsSecret(name string) bool { return secretName().MatchString(name) }
 
-// Masker takes secrets out of a text: the words of these values, and of the variables
-// of the environment that [IsSecret] knows by their names, which ${NAME} may have put
-// anywhere. Words under eight bytes stay, and so do paths of files that exist: those
-// are no secrets.
+// Masker takes secrets out of a text: the words of these values and what [SecretsOf]
+// finds in them, and the same of the environment, which ${NAME} may have put anywhere,
+// but of that only variables that [IsSecret] knows by their names, and URLs. Words under
+// eight bytes stay, and so do paths of files that exist: those are no secrets.
 func Masker(values ...string) *strings.Replacer {
+	values = slices.Concat(values, SecretsOf(values...))
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if IsSecret(name) {
+			values = append(values, value)
+		}
+		values = append(values, secretsOfURL(value)...)
+	}
 	var words []string
-	add := func(value string) {
+	for _, value := range values {
 		if filepath.IsAbs(value) {
 			if _, err := os.Lstat(value); err == nil {
-				return
+				continue
 			}
 		}
 		for word := range strings.FieldsSeq(value) { // of "Bearer KEY", for one
 			if len(word) >= 8 {
 				words = append(words, word)
 			}
-		}
-	}
-	for _, value := range values {
-		add(value)
-	}
-	for _, variable := range os.Environ() {
-		if name, value, _ := strings.Cut(variable, "="); IsSecret(name) {
-			add(value)
 		}
 	}
 	// The longer first: a shorter one may be the beginning of it.
@@ -54,28 +54,53 @@ func Masker(values ...string) *strings.Replacer {
 }
 
 // SecretsOf are what of a command's arguments, or of a URL, nobody else should know:
-// what stands behind a flag for it, or behind its name, and the password of a URL.
+// what stands behind a flag for it, or behind its name as in NAME=value and in a
+// header, and what a URL signs in with.
 func SecretsOf(args ...string) []string {
 	var values []string
 	for i, arg := range args {
-		name, value, one := strings.Cut(arg, "=")
-		switch {
-		case IsSecret(name) && one:
-			values = append(values, value)
-		case IsSecret(name) && strings.HasPrefix(name, "-") && i+1 < len(args):
+		if IsSecret(arg) && strings.HasPrefix(arg, "-") && i+1 < len(args) {
 			values = append(values, args[i+1])
 		}
-		u, err := url.Parse(arg)
-		if err != nil {
-			continue
-		}
-		if password, ok := u.User.Password(); ok {
-			values = append(values, password)
-		}
-		for name, all := range u.Query() {
-			if IsSecret(name) {
-				values = append(values, all...)
+		for rest := arg; ; {
+			at := strings.IndexAny(rest, "=:")
+			if at < 0 {
+				break
 			}
+			name := rest[:at]
+			if rest = rest[at+1:]; IsSecret(name) {
+				values = append(values, rest)
+			}
+		}
+		values = append(values, secretsOfURL(arg)...)
+	}
+	return values
+}
+
+// secretsOfURL are the password in a URL, or the user if there is none, and what
+// stands behind the name of a secret in its query: each as it is written and as it is
+// meant.
+func secretsOfURL(text string) []string {
+	var values []string
+	add := func(value string, unescape func(string) (string, error)) {
+		values = append(values, value)
+		if meant, err := unescape(value); err == nil && meant != value {
+			values = append(values, meant)
+		}
+	}
+	_, text, _ = strings.Cut(text, "://")
+	text, query, _ := strings.Cut(text, "?")
+	authority, _, _ := strings.Cut(text, "/")
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, password, ok := strings.Cut(authority[:at], ":")
+		if !ok {
+			password = user // a token, for some services
+		}
+		add(password, url.PathUnescape)
+	}
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); IsSecret(name) {
+			add(value, url.QueryUnescape)
 		}
 	}
 	return values

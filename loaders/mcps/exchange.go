@@ -180,7 +180,7 @@ func (x *exchange) receiveJSON(body io.Reader) error {
 		if len(bytes.TrimSpace(text)) == 0 {
 			return &lostError{cause: errors.New("the server sent no answer"), sent: true}
 		}
-		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(x.link.server.Masker().Replace(string(text[:min(len(text), 400)])), 100))
+		return fmt.Errorf("the server's answer is not JSON-RPC (%w); it begins with %q", err, core.Clip(x.link.masked(string(text[:min(len(text), 400)])), 100))
 	}
 	for _, msg := range messages {
 		x.deliver(msg)

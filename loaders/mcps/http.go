@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,8 +56,13 @@ func (e *statusError) Error() string {
 // statusError takes what came with a status, as far as it is there.
 func (e *httpEnd) statusError(status int, body io.Reader) *statusError {
 	head, _ := io.ReadAll(io.LimitReader(body, 64<<10))
-	text := e.server.Masker().Replace(string(head)) // before it is cut, since half a secret is one too
+	text := e.masked(string(head)) // before it is cut, since half a secret is one too
 	return &statusError{status, core.Clip(strings.Join(strings.Fields(text), " "), 200)}
+}
+
+// masked takes what only the server should know out of a text of its own.
+func (e *httpEnd) masked(text string) string {
+	return core.Masker(slices.Concat(e.server.secrets(), e.wallet.secrets())...).Replace(text)
 }
 
 // wantsSSE reports the statuses with which a server of the older HTTP transport
@@ -340,7 +346,7 @@ func (l *httpLink) listen(open func()) {
 		open()
 		switch {
 		case err != nil:
-			l.log.Debug("no stream for notifications", "error", err)
+			l.log.Debug("no stream for notifications", "error", l.masked(err.Error()))
 			if failures == 0 {
 				return
 			}

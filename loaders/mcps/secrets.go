@@ -31,10 +31,23 @@ type maskedError struct {
 func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.error }
 
+// secrets are the tokens of a sign-in.
+func (w *wallet) secrets() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.grant == nil {
+		return nil
+	}
+	return []string{w.grant.Secret, w.grant.Token.AccessToken, w.grant.Token.RefreshToken}
+}
+
 // masked takes what only the server should know out of an error, and the keys of
 // config.json: a server may repeat what it was given or has read.
 func (c *connections) masked(err error, server *Server, call *core.Call) error {
 	values := server.secrets()
+	if server.Transport != Stdio {
+		values = append(values, c.source.wallet(server).secrets()...)
+	}
 	for _, endpoint := range call.Scope.Config().Endpoints {
 		key, _ := core.ExpandEnv(endpoint.APIKey, c.source.opts.LookupEnv) // one that is not set is nothing
 		values = append(values, key)

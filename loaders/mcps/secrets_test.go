@@ -2,9 +2,12 @@ package mcps
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+
+	"golang.org/x/oauth2"
 
 	"zenmcp/core"
 )
@@ -46,5 +49,38 @@ func TestSecretsAreMasked(t *testing.T) {
 				t.Errorf("%q is in %s", secret, text)
 			}
 		}
+	}
+}
+
+// Nor does one that repeats the token of a sign-in.
+func TestTokensAreMasked(t *testing.T) {
+	t.Parallel()
+	const token = "token-of-a-sign-in"
+	for name, answer := range map[string]func(w http.ResponseWriter, id json.RawMessage, got string){
+		"status": func(w http.ResponseWriter, _ json.RawMessage, got string) {
+			http.Error(w, strings.Repeat(".", 185)+" "+got, http.StatusForbidden)
+		},
+		"no answer": func(w http.ResponseWriter, _ json.RawMessage, got string) {
+			fmt.Fprint(w, strings.Repeat(".", 85)+" "+got)
+		},
+		"fault": func(w http.ResponseWriter, id json.RawMessage, got string) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":%q}}`, id, got)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := serveScript(t, func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+				if method == "tools/call" {
+					answer(w, id, r.Header.Get("Authorization"))
+				}
+				return method == "tools/call"
+			})
+			h := newHarness(t, map[string]any{"web": args{"url": url}})
+			h.source.wallet(&Server{URL: url}).grant = &grant{Server: url, Token: &oauth2.Token{AccessToken: token}}
+			h.text(loadName, args{"server": "web"})
+			if text := h.fails(callName, args{"server": "web", "tool": "x"}, "Bearer ***"); strings.Contains(text, token[:4]) {
+				t.Error(text)
+			}
+		})
 	}
 }

@@ -272,7 +272,7 @@ func (s *session) logMessage(params json.RawMessage) {
 	}
 	log := s.log
 	if n.Logger != "" {
-		log = log.With("logger", core.Clip(n.Logger, 80))
+		log = log.With("logger", core.Clip(s.mask.Replace(n.Logger), 80))
 	}
 	log.Log(s.ctx, level, core.Clip(s.mask.Replace(line), 2000))
 }

@@ -55,7 +55,8 @@ type host struct {
 	stderr  *stream
 	mark    []byte
 	log     *slog.Logger
-	done    chan struct{} // closed when no answer comes any more
+	mask    *strings.Replacer // of secrets, which modules read in the environment
+	done    chan struct{}     // closed when no answer comes any more
 
 	writing sync.Mutex
 	mu      sync.Mutex
@@ -100,9 +101,9 @@ func (n *node) ask(ctx context.Context, op string, m moduleFile, args []byte) (*
 	case a := <-reply:
 		if a.Error != nil {
 			if a.Stack != "" {
-				n.log.Debug("a user tool failed", "file", m.file, "stack", core.Clip(a.Stack, 2000))
+				n.log.Debug("a user tool failed", "file", m.file, "stack", core.Clip(h.mask.Replace(a.Stack), 2000))
 			}
-			return nil, errors.New(*a.Error)
+			return nil, errors.New(h.mask.Replace(*a.Error))
 		}
 		return a.Value, nil
 	case <-h.done:
@@ -146,7 +147,7 @@ func startHost(procs *proc.Set, dir string, log *slog.Logger) (*host, error) {
 		return nil, fmt.Errorf("%w; the tool is a JavaScript module: install Node.js", err)
 	}
 	h := &host{
-		process: process, stdin: p.in, stderr: follow(p.err, 0), mark: []byte(rand.Text()), log: log,
+		process: process, stdin: p.in, stderr: follow(p.err, 0), mark: []byte(rand.Text()), log: log, mask: core.Masker(),
 		done: make(chan struct{}), pending: map[int]chan answer{},
 	}
 	go h.read(p.out)
@@ -188,7 +189,7 @@ func (h *host) read(out *os.File) {
 
 // printed logs what modules print.
 func (h *host) printed(file, text string) {
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(h.mask.Replace(text)) {
 		if line = strings.TrimRight(line, "\r\n"); line != "" {
 			h.log.Info("a user tool printed", "module", filepath.Base(file), "text", core.Clip(line, 1000))
 		}
@@ -230,7 +231,7 @@ func (h *host) ending() error {
 	case <-time.After(holdGrace):
 	}
 	if words := h.stderr.last(); words != "" {
-		how += "; it said: " + core.Masker().Replace(words)
+		how += "; it said: " + h.mask.Replace(words)
 	}
 	return errors.New(how)
 }

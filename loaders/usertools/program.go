@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"zenmcp/core"
 	"zenmcp/core/proc"
@@ -184,11 +185,16 @@ func (s *stream) text() (text string, whole bool) {
 	return proc.Decode(s.head), s.size == len(s.head)
 }
 
-// last is the end of the stream.
+// last is the end of the stream, of whole words: half a secret is one too, and would
+// not be masked.
 func (s *stream) last() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(bytes.TrimSpace(s.tail)), ""))
+	tail := s.tail
+	if len(tail) < s.size {
+		tail = bytes.TrimLeftFunc(tail, func(r rune) bool { return !unicode.IsSpace(r) })
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(string(tail), ""))
 }
 
 // pipes are the three streams of a child, both ends of each.

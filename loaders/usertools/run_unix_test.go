@@ -138,6 +138,25 @@ func running(pid int) bool {
 	return err == nil && !strings.Contains(string(stat), ") Z ")
 }
 
+// TestSecretsAreMasked: what a command or a module repeats of the environment does not
+// get into an error or the log, nor does half of it where the words are cut.
+func TestSecretsAreMasked(t *testing.T) {
+	t.Setenv("TEST_KEY", "key-of-the-environment")
+	w := newWorld(t, map[string]string{
+		"tools/long.yaml":  manifestOf("long", `[sh, -c, 'printf "%s %01990d" "$TEST_KEY" 7 >&2; exit 1']`),
+		"tools/throws.mjs": "console.log(process.env.TEST_KEY);\n" + module("throws", "() => { throw new Error('not ' + process.env.TEST_KEY); }"),
+	})
+	scope, _ := w.scope()
+	for name, want := range map[string]string{"long": "it said: 000", "throws": "not ***"} {
+		if _, err := call(t.Context(), scope, name, `{}`); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "ment") {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+	}
+	if log := w.printed.String(); !strings.Contains(log, "text=***") || strings.Contains(log, "key-of-the") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
 // TestModules is what modules do to each other and to the process: nothing.
 func TestModules(t *testing.T) {
 	t.Parallel()
