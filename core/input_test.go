@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -77,6 +78,39 @@ func TestInputJSON(t *testing.T) {
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s:\n%s, want\n%s", name, got, want)
+		}
+	}
+}
+
+// TestInputJSONOfEveryKeyword is that none gets lost: one that is not encoded here is
+// left to the library, also in a version that has more of them.
+func TestInputJSONOfEveryKeyword(t *testing.T) {
+	t.Parallel()
+	var some any = "x"
+	sub, one, half := &jsonschema.Schema{Type: "string"}, 1, 0.5
+	samples := map[reflect.Type]any{}
+	for _, sample := range []any{
+		"x", true, &one, &half, &some, sub, []string{"x"}, []any{"x"}, []*jsonschema.Schema{sub}, json.RawMessage(`"x"`),
+		map[string]any{"x": 1}, map[string]bool{"x": true}, map[string][]string{"x": {"y"}}, map[string]*jsonschema.Schema{"x": sub},
+	} {
+		samples[reflect.TypeOf(sample)] = sample
+	}
+	for i := range reflect.TypeFor[jsonschema.Schema]().NumField() {
+		field := reflect.TypeFor[jsonschema.Schema]().Field(i)
+		if !field.IsExported() || field.Name == "PropertyOrder" { // which is no keyword
+			continue
+		}
+		sample, ok := samples[field.Type]
+		if !ok {
+			t.Fatalf("%s: there is no sample of %s", field.Name, field.Type)
+		}
+		s := &jsonschema.Schema{}
+		reflect.ValueOf(s).Elem().Field(i).Set(reflect.ValueOf(sample))
+		property := &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"p": s}}
+		want, wrong := rawjson.Marshal(property)
+		got, err := core.Tool{Input: property}.InputJSON()
+		if err != nil || wrong != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s: %s, %v; want %s, %v", field.Name, got, err, want, wrong)
 		}
 	}
 }
