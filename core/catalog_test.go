@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A pipelineCase says in names what there is, what is permitted and excluded, and
@@ -161,6 +162,22 @@ func TestDiscover(t *testing.T) {
 	late := sourceFunc(func(context.Context) (Offer, error) { cancel(why); return partly, nil })
 	if c, err := Discover(ctx, late, fake{}); !errors.Is(err, why) || len(c.Capabilities()) > 0 {
 		t.Errorf("after the end of its context Discover gave %v, %v", c.Capabilities(), err)
+	}
+
+	// No source waits for the one before it.
+	ctx, cancelAll := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancelAll()
+	asked := make(chan struct{})
+	waits := sourceFunc(func(ctx context.Context) (Offer, error) {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+		}
+		return fake{caps: capabilities(KindTool, "first")}, nil
+	})
+	last := sourceFunc(func(context.Context) (Offer, error) { close(asked); return partly, nil })
+	if c, err := Discover(ctx, waits, last); err != nil || !slices.Equal(c.Capabilities(), capabilities(KindTool, "first", "good")) {
+		t.Errorf("of sources at the same time: %v, %v", c.Capabilities(), err)
 	}
 }
 
