@@ -40,6 +40,12 @@ type Selective interface {
 	Available(config Config, agent AgentDefinition, c Capability) error
 }
 
+// A Superseding offer ends what earlier offers of its source hold.
+type Superseding interface {
+	// Supersede is called when the offer is in force: who asks from now on gets it.
+	Supersede()
+}
+
 // A Catalog is what there is, before or after the filter. It does not change: a
 // refresh is another catalog.
 type Catalog struct {

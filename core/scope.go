@@ -49,6 +49,11 @@ type snapshot struct {
 // Update replaces configuration and catalog for all scopes, at once.
 func (e *Env) Update(config Config, catalog Catalog) {
 	e.current.Store(&snapshot{config, catalog})
+	for _, p := range catalog.parts {
+		if o, ok := p.offer.(Superseding); ok {
+			o.Supersede()
+		}
+	}
 }
 
 // Config is the current configuration.

@@ -299,8 +299,8 @@ func TestChangedEntry(t *testing.T) {
 	})
 }
 
-// What Discover finds ends connections to what is not there any more as it was: at
-// once, or after the calls.
+// What Discover finds ends connections to what is not there any more as it was: when it
+// is in force, at once or after the calls.
 func TestRetired(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -321,6 +321,13 @@ func TestRetired(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, h.file, string(text))
+	_, _ = h.source.Discover(t.Context()) // which is not in force yet: other sources may take long
+	for name := range servers {
+		h.text(loadName, args{"server": name, "include_manifest": false})
+		if got := strings.Count(readFile(t, log(name)), "start\n"); got != 1 {
+			t.Errorf("%s was started %d times before the change is in force", name, got)
+		}
+	}
 	h.reload()
 	waitFor(t, log("changed"), "eof")
 	waitFor(t, log("gone"), "eof")

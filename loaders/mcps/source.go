@@ -68,8 +68,8 @@ func New(o Options) *Source {
 
 // Discover reads the mcp.json files. The first file that has a name wins it. What
 // cannot be understood, a file or an entry, counts as it was when it could. No server
-// is started or contacted; connections whose entry has changed or is gone end after
-// their calls.
+// is started or contacted. When the offer supersedes another, connections whose entry
+// has changed or is gone end after their calls.
 func (s *Source) Discover(context.Context) (core.Offer, error) {
 	places, err := s.opts.Places.Of(core.KindMCP)
 	r := filesReader{lookup: s.opts.LookupEnv, offer: &offer{source: s, broken: map[string]string{}}, taken: map[string]string{},
@@ -78,7 +78,6 @@ func (s *Source) Discover(context.Context) (core.Offer, error) {
 		r.file(place.Path)
 	}
 	r.round.End()
-	s.retire(r.offer.servers)
 	return r.offer, errors.Join(r.errs...)
 }
 
@@ -162,6 +161,9 @@ func (o *offer) Capabilities() []core.Capability {
 	}
 	return caps
 }
+
+// Supersede ends connections to what is not offered any more.
+func (o *offer) Supersede() { o.source.retire(o.servers) }
 
 func (o *offer) Instantiate(scope *core.Scope, permitted []core.Capability) ([]core.Tool, error) {
 	t := &toolset{source: o.source, broken: o.broken, tools: map[string]bool{}}
