@@ -116,7 +116,7 @@ func printTools(w io.Writer, agent string, published core.Published) error {
 	return nil
 }
 
-// printReasons prints each reason once, with all that it is about. What comes from a
+// printReasons prints each reason once, behind all that it is about. What comes from a
 // file is left to a line of its own.
 func printReasons(w io.Writer, omissions []core.Omission) {
 	var reasons []string
@@ -133,15 +133,18 @@ func printReasons(w io.Writer, omissions []core.Omission) {
 		}
 	}
 	for _, reason := range reasons {
-		line, next := "  "+reason, ": "
+		line, next := "  ", ""
 		for _, name := range names[reason] {
-			if utf8.RuneCountInString(line+next+name) >= lineWidth && next == ", " {
+			if utf8.RuneCountInString(line+next+name) >= lineWidth {
 				fmt.Fprintln(w, line+",")
 				line, next = "    ", ""
 			}
 			line, next = line+next+name, ", "
 		}
-		fmt.Fprintln(w, line)
+		if len(names[reason]) > 0 {
+			line += ": "
+		}
+		fmt.Fprintln(w, line+reason)
 	}
 }
 
