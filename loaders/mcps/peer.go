@@ -95,6 +95,9 @@ type lostError struct {
 func (e *lostError) Error() string { return e.cause.Error() }
 func (e *lostError) Unwrap() error { return e.cause }
 
+// maxData is how many bytes of a JSON-RPC error's data are shown.
+const maxData = 2000
+
 // A faultError is a JSON-RPC error of the server's.
 type faultError struct {
 	code    int64
@@ -107,8 +110,11 @@ func (e *faultError) Error() string {
 	if text == "" {
 		text = "an error without a message"
 	}
-	if len(e.data) > 0 && string(e.data) != "null" {
-		text += ": " + core.Clip(string(e.data), 2000)
+	if data := string(e.data); data != "" && data != "null" {
+		if len(data) > maxData { // between words, since half a secret would not be masked
+			data = data[:strings.LastIndexAny(data[:maxData], ` ",:`)+1] + "…"
+		}
+		text += ": " + data
 	}
 	return fmt.Sprintf("%s (JSON-RPC error %d)", text, e.code)
 }

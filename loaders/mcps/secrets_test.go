@@ -66,6 +66,10 @@ func TestTokensAreMasked(t *testing.T) {
 		"fault": func(w http.ResponseWriter, id json.RawMessage, got string) {
 			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":%q}}`, id, got)
 		},
+		"data": func(w http.ResponseWriter, id json.RawMessage, got string) {
+			data, _ := json.Marshal(got + strings.Repeat(".", maxData-45) + " " + got) // the second one is cut
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":1,"message":"no","data":%s}}`, id, data)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
