@@ -22,9 +22,9 @@ const (
 // It serves one goroutine.
 type fileSearcher struct {
 	finder        *lineFinder
-	goesOn        func() // is called from time to time; nil if nobody waits for it
-	limit         int    // lines of one file
-	maxLineLength int    // code points
+	goesOn        func() bool // is called from time to time, and says whether to go on; nil if nobody waits for it
+	limit         int         // lines of one file
+	maxLineLength int         // code points
 	buf           []byte
 
 	hits   []hit
@@ -40,11 +40,11 @@ func newFileSearcher(e *lineExpression, limit, maxLineLength int, maxSize int64)
 }
 
 // entry searches a regular file in a folder.
-func (s *fileSearcher) entry(ctx context.Context, in *folder, name string, maxSize int64) ([]hit, error) {
+func (s *fileSearcher) entry(in *folder, name string, maxSize int64) ([]hit, error) {
 	data, err := in.ReadFile(name, s.buf, min(maxSize, searchBlock))
 	switch {
 	case errors.Is(err, core.ErrTooBig) && maxSize > searchBlock:
-		return s.path(ctx, in.start.at(in.shown(name)), maxSize)
+		return s.big(in, name, maxSize)
 	case errors.Is(err, core.ErrTooBig):
 		return nil, skipTooBig
 	case err != nil:
@@ -54,6 +54,21 @@ func (s *fileSearcher) entry(ctx context.Context, in *folder, name string, maxSi
 		return nil, err
 	}
 	_, err = s.search(withoutBOM(data))
+	return s.hits, err
+}
+
+// big is entry for a file of more than a block.
+func (s *fileSearcher) big(in *folder, name string, maxSize int64) ([]hit, error) {
+	file, size, err := in.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if size > maxSize {
+		return nil, skipTooBig
+	}
+	s.hits = nil
+	err = s.stream(file)
 	return s.hits, err
 }
 
@@ -98,8 +113,8 @@ func (s *fileSearcher) stream(r io.Reader) error {
 			return err
 		}
 		s.passed += bytes.Count(lines[counted:], []byte{'\n'})
-		if s.goesOn != nil {
-			s.goesOn()
+		if s.goesOn != nil && !s.goesOn() {
+			return nil
 		}
 		if len(lines) > 0 {
 			buf = append(buf[:0], buf[len(lines):]...)

@@ -176,8 +176,7 @@ func (s *textSearch) nothing(path core.Path, pattern string) (string, error) {
 func (s *textSearch) search(w *worker, in *folder, entries []entry) bool {
 	searcher := s.searcher(w)
 	for _, e := range entries {
-		path := in.shown(e.name)
-		if e.typ != 0 && e.typ != fs.ModeSymlink || s.found.beyond(path) {
+		if e.typ != 0 && e.typ != fs.ModeSymlink || s.found.full() && s.found.beyond(in.shown(e.name)) {
 			continue
 		}
 		if w.walk.stopped.Load() {
@@ -188,13 +187,15 @@ func (s *textSearch) search(w *worker, in *folder, entries []entry) bool {
 		var hits []hit
 		var err error
 		if e.typ == 0 {
-			hits, err = searcher.entry(s.ctx, in, e.name, s.maxFileSize)
+			hits, err = searcher.entry(in, e.name, s.maxFileSize)
 		} else {
-			hits, err = searcher.path(s.ctx, in.start.at(path), s.maxFileSize)
+			hits, err = searcher.path(s.ctx, in.start.at(in.shown(e.name)), s.maxFileSize)
 		}
-		s.found.add(path, hits)
+		if len(hits) > 0 {
+			s.found.add(in.shown(e.name), hits)
+		}
 		if err != nil {
-			s.found.skip(path, err)
+			s.found.skip(in.shown(e.name), err)
 		}
 		if err == skipTooSlow && s.slow.Add(1) >= maxSlowFiles {
 			return false

@@ -205,7 +205,7 @@ func TestFindTextStreams(t *testing.T) {
 	b.WriteString(strings.Repeat("y", searchBlock+10) + "token")
 	data := b.String()
 	scope := newScope(t, core.Config{}, writeTree(t, map[string]string{"big.txt": data}))
-	for _, args := range []map[string]any{{"text": "token"}, {"regex": `y?token`}} {
+	for _, args := range []map[string]any{{"text": "token"}, {"regex": `y?token`}, {"text": "token", "path": "big.txt"}} {
 		args["pattern"], args["maxFileSize"], args["maxMatches"], args["maxLineLength"] = "*", 1<<30, 1_000_000, 10
 		want := []string{}
 		for i, line := range strings.SplitAfter(data, "\n") {
@@ -298,4 +298,29 @@ func TestLineDFABeginsAnew(t *testing.T) {
 	if !slices.Equal(got, want) || len(want) == 0 || f.dfa.resets == 0 {
 		t.Errorf("%d lines, want %d; began anew %d times", len(got), len(want), f.dfa.resets)
 	}
+}
+
+// A search that is ended does not read a big file to its end.
+func TestFileSearcherStops(t *testing.T) {
+	t.Parallel()
+	expr, err := textExpression("token")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newFileSearcher(expr, 10, 10, 0)
+	asked := 0
+	s.goesOn = func() bool { asked++; return asked < 3 }
+	if err := s.stream(endless{}); err != nil || asked != 3 {
+		t.Errorf("asked %d times, then %v", asked, err)
+	}
+}
+
+// endless is a file without an end.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = "x\n"[i%2]
+	}
+	return len(p), nil
 }

@@ -44,6 +44,9 @@ func (l *hitList) beyond(path string) bool {
 	return last != nil && path > *last
 }
 
+// full reports whether there are so many hits that something may be beyond them.
+func (l *hitList) full() bool { return l.last.Load() != nil }
+
 // add takes the hits of one file, at most limit+1.
 func (l *hitList) add(file string, hits []hit) {
 	if len(hits) == 0 {

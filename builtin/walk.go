@@ -301,11 +301,13 @@ func (w *worker) on(in *folder, name string) {
 	w.turns++
 }
 
-// goesOn tells the watch that the worker gets on with what it is at.
-func (w *worker) goesOn() {
+// goesOn tells the watch that the worker gets on with what it is at, and reports
+// whether it is to.
+func (w *worker) goesOn() bool {
 	w.walk.mu.Lock()
 	defer w.walk.mu.Unlock()
 	w.turns++
+	return !w.walk.stopped.Load()
 }
 
 func (w *worker) openFolder(ctx context.Context, j job) (*folder, error) {
@@ -372,7 +374,7 @@ func (w *worker) list(ctx context.Context, f *folder, j job) {
 	k := w.walk
 	w.in, w.hits, w.subs = f, w.hits[:0], w.subs[:0]
 	if k.batch > 0 {
-		w.hits = nil // the batches keep it
+		w.hits = make([]entry, 0, 2*k.batch) // the batches keep it
 	}
 	var err error
 	if j.first && f.start.named() {

@@ -132,25 +132,46 @@ func (f *Folder) Remove(name string) error {
 // enough, and returns its content. A link is an error; a file of more than limit
 // bytes is not read, and the error is [ErrTooBig].
 func (f *Folder) ReadFile(name string, buf []byte, limit int64) ([]byte, error) {
-	fd, err := f.open(name, 0)
+	file, size, err := f.openRegular(name)
 	if err != nil {
 		return nil, err
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := again(func() error { return unix.Fstat(fd, &st) }); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: err}
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: unix.EINVAL}
-	}
-	if st.Size > limit {
+	defer file.Close()
+	if size > limit {
 		return nil, ErrTooBig
 	}
-	return readInto(fdReader(fd), buf, st.Size, limit)
+	return readInto(file, buf, size, limit)
 }
 
+// Open opens the regular file of that name for reading, and tells its size in bytes.
+// A link is an error.
+func (f *Folder) Open(name string) (file io.ReadCloser, size int64, err error) {
+	return f.openRegular(name)
+}
+
+func (f *Folder) openRegular(name string) (fdReader, int64, error) {
+	fd, err := f.open(name, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	var st unix.Stat_t
+	if err = again(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		err = &fs.PathError{Op: "stat", Path: name, Err: err}
+	} else if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = &fs.PathError{Op: "read", Path: name, Err: unix.EINVAL}
+	}
+	if err != nil {
+		unix.Close(fd)
+		return 0, 0, err
+	}
+	return fdReader(fd), st.Size, nil
+}
+
+// An fdReader is a file as the kernel has it: os.File is made for more, and costs more
+// than the reading of a small one.
 type fdReader int
+
+func (fd fdReader) Close() error { return unix.Close(int(fd)) }
 
 func (fd fdReader) Read(p []byte) (n int, err error) {
 	err = again(func() (err error) {

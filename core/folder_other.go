@@ -78,20 +78,30 @@ func (f *Folder) Read(_ []byte, visit func(name string, typ fs.FileMode) bool) e
 // enough, and returns its content. A link is an error; a file of more than limit
 // bytes is not read, and the error is [ErrTooBig].
 func (f *Folder) ReadFile(name string, buf []byte, limit int64) ([]byte, error) {
-	info, err := f.root.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EINVAL}
-	}
-	if info.Size() > limit {
-		return nil, ErrTooBig
-	}
-	file, err := f.root.Open(name)
+	file, size, err := f.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return readInto(file, buf, info.Size(), limit)
+	if size > limit {
+		return nil, ErrTooBig
+	}
+	return readInto(file, buf, size, limit)
+}
+
+// Open opens the regular file of that name for reading, and tells its size in bytes.
+// A link is an error.
+func (f *Folder) Open(name string) (file io.ReadCloser, size int64, err error) {
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, &fs.PathError{Op: "read", Path: name, Err: syscall.EINVAL}
+	}
+	opened, err := f.root.Open(name)
+	if err != nil {
+		return nil, 0, err
+	}
+	return opened, info.Size(), nil
 }
