@@ -487,6 +487,25 @@ func expect(t *testing.T, from chan string, want string) {
 	}
 }
 
+// changeUntil changes something until the client is told. In the revision without
+// sessions it is not told when the SDK has noted what it listens for, which is a moment
+// after the server has.
+func changeUntil(t *testing.T, from chan string, want string, change func(try int)) {
+	t.Helper()
+	for try := range 10 {
+		change(try)
+		select {
+		case got := <-from:
+			if got != want {
+				t.Errorf("told of %q, want %q", got, want)
+			}
+			return
+		case <-time.After(2 * time.Second):
+		}
+	}
+	t.Errorf("not told of %q", want)
+}
+
 // TestSubscriptions checks that clients hear of changed files, in every revision.
 func TestSubscriptions(t *testing.T) {
 	t.Parallel()
@@ -503,15 +522,17 @@ func TestSubscriptions(t *testing.T) {
 			}
 			w := &server.agents[0].subscribed
 			w.await(t, func() bool { return len(w.uris) == 1 }) // in the revision without sessions Subscribe does not wait
-			shelves.skills["alpha"].write("references/deep/x.ts", "let z")
-			reload(t, server, shelves)
-			expect(t, e.updated, uri)
-
-			shelves.mu.Lock()
-			shelves.skills["beta"] = &memory{name: "beta", files: map[string]string{"SKILL.md": "beta"}}
-			shelves.mu.Unlock()
-			reload(t, server, shelves)
-			expect(t, e.resources, "resources")
+			changeUntil(t, e.updated, uri, func(try int) {
+				shelves.skills["alpha"].write("references/deep/x.ts", "let z"+strings.Repeat("z", try))
+				reload(t, server, shelves)
+			})
+			changeUntil(t, e.resources, "resources", func(try int) {
+				name := "beta" + strings.Repeat("-more", try)
+				shelves.mu.Lock()
+				shelves.skills[name] = &memory{name: name, files: map[string]string{"SKILL.md": "beta"}}
+				shelves.mu.Unlock()
+				reload(t, server, shelves)
+			})
 			expect(t, e.prompts, "prompts")
 			if res, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "skill://beta/SKILL.md"}); err != nil || res.Contents[0].Text != "beta" {
 				t.Errorf("the new skill: %v, %v", res, err)
