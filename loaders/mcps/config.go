@@ -89,8 +89,16 @@ type OAuth struct {
 	CallbackPort int // of the loopback listener; 0 means any free one
 }
 
-// same reports whether a connection made for s serves o as well.
-func (s *Server) same(o *Server) bool { return s == o || reflect.DeepEqual(s, o) }
+// same reports whether a connection made for s serves o as well. How the values were
+// written makes no difference.
+func (s *Server) same(o *Server) bool {
+	if s == o {
+		return true
+	}
+	x, y := *s, *o
+	x.expanded, y.expanded = nil, nil
+	return reflect.DeepEqual(x, y)
+}
 
 // A fileContent is what one mcp.json says.
 type fileContent struct {

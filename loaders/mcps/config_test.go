@@ -183,6 +183,25 @@ func TestDiscoverPlaces(t *testing.T) {
 	}
 }
 
+// An entry whose values are only written differently is served by the connection that
+// is there.
+func TestSameEntry(t *testing.T) {
+	t.Parallel()
+	lookup := func(name string) (string, bool) { return map[string]string{"A": "one", "B": "two"}[name], true }
+	parse := func(text string) *Server { return parseEntry("s", json.RawMessage(text), lookup).server }
+	first := parse(`{"command": "c", "env": {"X": "${A}", "Y": "${B}"}}`)
+	for text, want := range map[string]bool{
+		`{"command": "c", "env": {"Y": "${B}", "X": "${A}"}}`: true,
+		`{"command": "c", "env": {"X": "one", "Y": "${B}"}}`:  true,
+		`{"command": "c", "env": {"X": "${B}", "Y": "${A}"}}`: false,
+		`{"command": "c", "env": {"X": "${A}"}}`:              false,
+	} {
+		if got := first.same(parse(text)); got != want {
+			t.Errorf("%s is the same: %v", text, got)
+		}
+	}
+}
+
 // A file with a missing brace is reported with the line and a caret (C52).
 func TestBrokenFileShowsTheLine(t *testing.T) {
 	t.Parallel()
