@@ -64,12 +64,7 @@ func (s *fileSearcher) big(in *folder, name string, maxSize int64) ([]hit, error
 		return nil, err
 	}
 	defer file.Close()
-	if size > maxSize {
-		return nil, skipTooBig
-	}
-	s.hits = nil
-	err = s.stream(file)
-	return s.hits, err
+	return s.opened(file, size, maxSize)
 }
 
 // path searches what a path leads to; maxSize 0 is no limit.
@@ -79,11 +74,16 @@ func (s *fileSearcher) path(ctx context.Context, p core.Path, maxSize int64) ([]
 		return nil, err
 	}
 	defer file.Close()
-	if maxSize > 0 && info.Size() > maxSize {
+	return s.opened(p.Reader(ctx, file), info.Size(), maxSize)
+}
+
+// opened searches a file that is open.
+func (s *fileSearcher) opened(file io.Reader, size, maxSize int64) ([]hit, error) {
+	if maxSize > 0 && size > maxSize {
 		return nil, skipTooBig
 	}
 	s.hits = nil
-	err = s.stream(p.Reader(ctx, file))
+	err := s.stream(file)
 	return s.hits, err
 }
 

@@ -90,11 +90,13 @@ func (c *Call) Report(p Progress) {
 // InputJSON is the input schema as JSON. One without arguments has an empty
 // properties member, which the library leaves out and some clients insist on.
 func (t Tool) InputJSON() (json.RawMessage, error) {
-	encode := encodeSchema
+	var encoded json.RawMessage
+	var err error
 	if wordless(t.Input) {
-		encode = func(s *jsonschema.Schema) (json.RawMessage, error) { return rawjson.Marshal(s) }
+		encoded, err = rawjson.Marshal(t.Input)
+	} else {
+		encoded, err = encodeSchema(t.Input)
 	}
-	encoded, err := encode(t.Input)
 	if err != nil || len(t.Input.Properties) > 0 {
 		return encoded, err
 	}

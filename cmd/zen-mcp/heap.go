@@ -8,8 +8,8 @@ import (
 
 const (
 	// startHeap is GOGC until the start of a server is over, and in commands that are
-	// over soon: the heap grows to 32 MB before it is collected. Most of what a start reads stays, and with many skills looking
-	// for the rest takes a fifth of its time.
+	// over soon: the heap grows to 32 MB before it is collected. Most of what a start
+	// reads stays, and with many skills looking for the rest takes a fifth of its time.
 	startHeap = 800
 	// startOver is when there is garbage to collect: the first answers are given, and
 	// the watch has read its files.
